@@ -202,13 +202,12 @@ fn plots(result: &SweepResult) -> String {
     for plot in &result.plots {
         let panels = lines::panels(plot, result);
         let pictures = panels.iter().map(|panel| panel.picture.element(&plot_label(plot, panel)));
-        let _ = write!(
-            out,
-            "<h3>{}<span class=\"sub\">{}</span></h3><div class=\"pictures\">{}</div>",
-            escape(&plot.title),
-            escape(&plot.source),
-            pictures.collect::<String>()
-        );
+        let shown = match panels.is_empty() {
+            true => format!("<p class=\"lead\">No machine has {} here.</p>", escape(&plot.y.join(", "))),
+            false => format!("<div class=\"pictures\">{}</div>", pictures.collect::<String>()),
+        };
+        let (title, source) = (escape(&plot.title), escape(&plot.source));
+        let _ = write!(out, "<h3>{title}<span class=\"sub\">{source}</span></h3>{shown}");
     }
     out
 }

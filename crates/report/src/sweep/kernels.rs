@@ -3,13 +3,13 @@
 
 use super::bars::{bars, legend};
 use super::comparison::{figure, killed, mcpi, memory_added, real, signed, time_saved};
+use super::layouts::{Settled, settled};
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;
 use super::schema::{MachineCell, PublishedTable, SweepResult};
 use crate::html::escape;
 use crate::numbers::count;
-use std::fmt::Write;
 
 /// A machine under several kernels.
 struct Group<'a> {
@@ -20,12 +20,13 @@ struct Group<'a> {
 }
 
 /// The machines that run under several kernels.
-fn groups(result: &SweepResult) -> Vec<Group<'_>> {
+fn groups<'a>(result: &'a SweepResult, settled: &'a [Settled<'a>]) -> Vec<Group<'a>> {
     let names = || result.traces.iter().map(|trace| (trace.name.as_str(), Vec::new())).collect();
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for cell in &result.machines {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for settled in settled {
+        let cell = settled.cell.as_ref();
         let Some(kernel) = cell.os.as_deref() else { continue };
-        let title = cell.title("os");
+        let title = settled.title("os");
         let place = groups.iter().position(|group| group.title == title).unwrap_or_else(|| {
             groups.push(Group { title, kernels: Vec::new(), rows: names() });
             groups.len() - 1
@@ -41,92 +42,108 @@ fn groups(result: &SweepResult) -> Vec<Group<'_>> {
     groups
 }
 
-/// A table of one figure: its name in `[[published]]`, its title, its description, and the figure of a cell given its
-/// base.
-type Figure = (&'static str, &'static str, &'static str, fn(&MachineCell, &MachineCell) -> String);
+/// The figure of a cell given its base; `None` if it has none.
+type MakeFigure = fn(&MachineCell, &MachineCell) -> Option<String>;
+
+/// A table of one figure: its name in `[[published]]`, its title, its description, and the figure.
+type Figure = (&'static str, &'static str, &'static str, MakeFigure);
 
 const FIGURES: [Figure; 4] = [
     ("misses", "TLB misses", "Walks, or refills by software.", |cell, _| {
-        killed(cell).unwrap_or_else(|| count(real(cell, "walks") as u64))
+        Some(killed(cell).unwrap_or_else(|| count(real(cell, "walks") as u64)))
     }),
     (
         "time",
         "Run time saved",
         "Of all modelled cycles, the kernel's included, against the first kernel; − takes more.",
-        |cell, base| time_saved(cell, base).map_or("–".to_owned(), signed),
+        |cell, base| time_saved(cell, base).map(signed),
     ),
     (
         "mcpi",
         "Cycles for each instruction",
         "What translation, the kernel's work and, on machines with caches, memory take.",
-        |cell, _| killed(cell).unwrap_or_else(|| figure(mcpi(cell))),
+        |cell, _| Some(killed(cell).unwrap_or_else(|| figure(mcpi(cell)))),
     ),
     (
         "memory",
         "Memory backed",
         "Most that was backed at one time, beyond that of the first kernel.",
-        |cell, base| memory_added(cell, base).map_or("–".to_owned(), signed),
+        |cell, base| memory_added(cell, base).map(signed),
     ),
 ];
 
+const CYCLES: &str = "<h3>Where cycles go</h3><p class=\"lead\">Cycles of translation for each instruction: what \
+misses take, and what the kernel's own work does. An arrow: the bar is longer than shown.</p>";
+
+const PLANES: &str = "<h3>Cycles and memory</h3><p class=\"lead\">Cycles of translation for each instruction, upwards \
+and logarithmic, against memory beyond that of the first kernel: the lower left corner is best.</p>";
+
 /// The section of the page; empty if no machine runs under several kernels.
 pub(super) fn section(result: &SweepResult) -> String {
-    let groups = groups(result);
+    let settled = settled(result);
+    let groups = groups(result, &settled);
     if groups.is_empty() {
         return String::new();
     }
-    let mut out = "<h2>Kernels</h2>".to_owned();
-    for (index, (key, title, about, figure)) in FIGURES.into_iter().enumerate() {
-        let _ = write!(out, "<h3>{title}</h3><p class=\"lead\">{about}</p>");
-        for group in &groups {
-            out += &table(group, figure);
-        }
-        result
-            .published
-            .iter()
-            .filter(|table| table.beside == key)
-            .for_each(|table| out += &published(table));
-        if index + 1 == FIGURES.len() {
-            let named = |table: &&PublishedTable| FIGURES.iter().any(|(key, ..)| table.beside == *key);
-            let others = result.published.iter().filter(|table| !named(table));
-            others.for_each(|table| out += &published(table));
-        }
-    }
-    out += "<h3>Where cycles go</h3><p class=\"lead\">Cycles of translation for each instruction: what misses take, \
-            and what the kernel's own work does. An arrow: the bar is longer than shown.</p>";
-    let _ =
-        write!(out, "<div class=\"legend\">{}</div>", legend().element("What the colours of the bars mean"));
-    for group in &groups {
-        let pictures =
-            group.rows.iter().map(|(trace, cells)| bars(trace, cells).element(&bars_label(group, trace)));
-        let _ = write!(
-            out,
-            "<h4>{}</h4><div class=\"pictures\">{}</div>",
-            escape(&group.title),
-            pictures.collect::<String>()
-        );
-    }
-    out += "<h3>Cycles and memory</h3><p class=\"lead\">Cycles of translation for each instruction, upwards and \
-            logarithmic, against memory beyond that of the first kernel: the lower left corner is best.</p>";
-    for group in &groups {
-        let of = |(trace, cells): &(&str, Vec<&MachineCell>)| {
-            Some(plane(trace, cells)?.element(&plane_label(group, trace)))
-        };
-        let _ = write!(
-            out,
-            "<h4>{}</h4><div class=\"pictures\">{}</div>",
-            escape(&group.title),
-            group.rows.iter().filter_map(of).collect::<String>()
-        );
-    }
-    out
+    let tables: String = FIGURES.iter().map(|figure| tables(result, &groups, figure)).collect();
+    let legend = legend().element("What the colours of the bars mean");
+    let bars =
+        drawn(&groups, |group, trace, cells| Some(bars(trace, cells).element(&bars_label(group, trace))));
+    let planes =
+        drawn(&groups, |group, trace, cells| Some(plane(trace, cells)?.element(&plane_label(group, trace))));
+    let planes = if planes.is_empty() { planes } else { format!("{PLANES}{planes}") };
+    format!(
+        "<h2>Kernels</h2>{tables}{}{CYCLES}<div class=\"legend\">{legend}</div>{bars}{planes}",
+        others(result)
+    )
 }
 
-fn table(group: &Group<'_>, figure: fn(&MachineCell, &MachineCell) -> String) -> String {
+/// The tables of one figure, and those that sources published; empty if there is none.
+fn tables(result: &SweepResult, groups: &[Group<'_>], (key, title, about, figure): &Figure) -> String {
+    let of_groups = groups.iter().map(|group| table(group, *figure));
+    let beside = result.published.iter().filter(|table| table.beside == *key).map(published);
+    let tables: String = of_groups.chain(beside).collect();
+    if tables.is_empty() {
+        return tables;
+    }
+    format!("<h3>{title}</h3><p class=\"lead\">{about}</p>{tables}")
+}
+
+/// Published tables that go with no other table.
+fn others(result: &SweepResult) -> String {
+    let is_laid = result.machines.iter().any(|cell| cell.layout.is_some());
+    let is_shown = |table: &&PublishedTable| {
+        FIGURES.iter().any(|(key, ..)| table.beside == *key) || (is_laid && table.beside == "layouts")
+    };
+    result.published.iter().filter(|table| !is_shown(table)).map(published).collect()
+}
+
+/// The pictures of each machine under its title, if it has any.
+fn drawn(
+    groups: &[Group<'_>],
+    picture: impl Fn(&Group<'_>, &str, &[&MachineCell]) -> Option<String>,
+) -> String {
+    let of_group = |group: &Group<'_>| {
+        let pictures: String =
+            group.rows.iter().filter_map(|(trace, cells)| picture(group, trace, cells)).collect();
+        let title = escape(&group.title);
+        (!pictures.is_empty()).then(|| format!("<h4>{title}</h4><div class=\"pictures\">{pictures}</div>"))
+    };
+    groups.iter().filter_map(of_group).collect()
+}
+
+/// A table of one machine; empty if no kernel but the first has a figure.
+fn table(group: &Group<'_>, figure: MakeFigure) -> String {
+    let mut others =
+        group.rows.iter().flat_map(|(_, cells)| cells.iter().skip(1).map(|cell| (cell, cells[0])));
+    if others.all(|(cell, base)| figure(cell, base).is_none()) {
+        return String::new();
+    }
     let mut titles = vec![(group.title.as_str(), false)];
     titles.extend(group.kernels.iter().map(|&kernel| (kernel, true)));
     let row = |(trace, cells): &(&str, Vec<&MachineCell>)| {
-        let cells: String = cells.iter().map(|cell| number(&figure(cell, cells[0]))).collect();
+        let told = |cell: &&MachineCell| number(&figure(cell, cells[0]).unwrap_or_else(|| "–".to_owned()));
+        let cells: String = cells.iter().map(told).collect();
         format!("<tr><td class=\"unbroken\">{}</td>{cells}</tr>", escape(trace))
     };
     let rows: String = group.rows.iter().map(row).collect();
@@ -162,7 +179,8 @@ fn plane_label(group: &Group<'_>, trace: &str) -> String {
 /// The section's pictures as files.
 pub(super) fn pictures(result: &SweepResult) -> Vec<PictureFile> {
     let mut files = Vec::new();
-    for group in groups(result) {
+    let settled = settled(result);
+    for group in groups(result, &settled) {
         for (trace, cells) in &group.rows {
             let place = format!("{}-{}", file_name(&group.title), file_name(trace));
             let mut add = |kind: &str, picture: Picture, label: String| {

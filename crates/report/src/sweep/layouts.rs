@@ -31,19 +31,17 @@ impl Spread {
         Some(Spread { least: figures[0], median: figures[last / 2], most: figures[last] })
     }
 
-    /// One figure as text, or all three if they differ.
+    /// The median as text, with the least and the most if their texts differ.
     pub(crate) fn told(&self, one: impl Fn(f64) -> String) -> String {
         let range = self.range(&one);
         let space = if range.is_empty() { "" } else { " " };
         format!("{}{space}{range}", one(self.median))
     }
 
-    /// The least and the most, if they differ.
+    /// The least and the most, if their texts differ.
     fn range(&self, one: impl Fn(f64) -> String) -> String {
-        if self.least == self.most {
-            return String::new();
-        }
-        format!("{}…{}", one(self.least), one(self.most))
+        let (least, most) = (one(self.least), one(self.most));
+        if least == most { String::new() } else { format!("{least}…{most}") }
     }
 
     /// The figures as shares of `of`; `None` if that is 0.
@@ -120,8 +118,43 @@ pub(crate) fn laid(result: &SweepResult, trace: usize) -> Vec<MachineLayouts<'_>
     machines
 }
 
-/// All machines; draws of one layout become one machine with median counters.
-pub(super) fn settled(result: &SweepResult) -> Vec<Cow<'_, MachineCell>> {
+/// A machine as it is, or the one in the middle of several draws of a layout.
+pub(super) struct Settled<'a> {
+    pub cell: Cow<'a, MachineCell>,
+    draws: usize,
+}
+
+impl<'a> Settled<'a> {
+    /// With median counters. A draw whose program was killed stands for all.
+    fn of(draws: &[&'a MachineCell]) -> Settled<'a> {
+        if let [cell] = draws {
+            return Settled { cell: Cow::Borrowed(cell), draws: 1 };
+        }
+        let mut middle = LayoutRow { layout: "", cells: draws.to_vec() }.first().clone();
+        for (name, number) in &mut middle.metrics {
+            let mut all: Vec<Number> =
+                draws.iter().filter_map(|cell| cell.metrics.get(name)).copied().collect();
+            all.sort_by(|a, b| a.as_f64().total_cmp(&b.as_f64()));
+            if let Some(found) = all.get(all.len().saturating_sub(1) / 2) {
+                *number = *found;
+            }
+        }
+        Settled { cell: Cow::Owned(middle), draws: draws.len() }
+    }
+
+    /// As [`MachineCell::title`], with the number of draws in place of a seed.
+    pub fn title(&self, without: &str) -> String {
+        match (&self.cell.layout, self.draws) {
+            (Some(layout), draws @ 2..) => {
+                self.cell.title_under(without, Some(format!("{layout} ({draws})")))
+            }
+            _ => self.cell.title(without),
+        }
+    }
+}
+
+/// All machines; draws of one layout become one.
+pub(super) fn settled(result: &SweepResult) -> Vec<Settled<'_>> {
     let mut settled: Vec<Vec<&MachineCell>> = Vec::new();
     for cell in &result.machines {
         let alike = |other: &&MachineCell| {
@@ -134,22 +167,7 @@ pub(super) fn settled(result: &SweepResult) -> Vec<Cow<'_, MachineCell>> {
             None => settled.push(vec![cell]),
         }
     }
-    settled.into_iter().map(in_the_middle).collect()
-}
-
-fn in_the_middle(draws: Vec<&MachineCell>) -> Cow<'_, MachineCell> {
-    if let [cell] = draws[..] {
-        return Cow::Borrowed(cell);
-    }
-    let mut middle = draws[0].clone();
-    for (name, number) in &mut middle.metrics {
-        let mut all: Vec<Number> = draws.iter().filter_map(|cell| cell.metrics.get(name)).copied().collect();
-        all.sort_by(|a, b| a.as_f64().total_cmp(&b.as_f64()));
-        if let Some(found) = all.get(all.len().saturating_sub(1) / 2) {
-            *number = *found;
-        }
-    }
-    Cow::Owned(middle)
+    settled.iter().map(|draws| Settled::of(draws)).collect()
 }
 
 const ABOUT: &str = "<h2>Layouts</h2><p class=\"lead\">Walks of each machine with its shared objects where they were \

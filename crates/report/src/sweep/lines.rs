@@ -30,8 +30,11 @@ type Line = (String, Vec<(i64, f64)>);
 /// The pictures of a plot: one for each combination of the keys other than the axis and the lines.
 pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
     let settled = settled(result);
-    let cells: Vec<&MachineCell> =
-        settled.iter().map(AsRef::as_ref).filter(|cell| is_meant(plot, cell, result)).collect();
+    let cells: Vec<&MachineCell> = settled
+        .iter()
+        .map(|settled| settled.cell.as_ref())
+        .filter(|cell| is_meant(plot, cell, result))
+        .collect();
     let apart = apart(plot, &cells, result);
     let mut panels: Vec<(String, Vec<&MachineCell>)> = Vec::new();
     for cell in cells {
@@ -44,11 +47,11 @@ pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
     let drawn = |(title, cells): (String, Vec<&MachineCell>)| {
         let picture = match plot.is_by_machine() {
             true => parts::bars(plot, &title, &cells),
-            false => picture(plot, &title, &lines(plot, &cells, result)),
+            false => picture(plot, &title, &lines(plot, &cells, result))?,
         };
-        Panel { picture, title }
+        Some(Panel { picture, title })
     };
-    panels.into_iter().map(drawn).collect()
+    panels.into_iter().filter_map(drawn).collect()
 }
 
 /// The varied keys that have one value per panel.
@@ -158,7 +161,11 @@ fn steps(cell: &MachineCell) -> Vec<(i64, f64)> {
     steps
 }
 
-fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
+/// `None` without any point.
+fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Option<Picture> {
+    if lines.is_empty() {
+        return None;
+    }
     let points = || lines.iter().flat_map(|(_, points)| points.iter().copied());
     let (least, most) = points().fold((i64::MAX, i64::MIN), |(a, b), (x, _)| (a.min(x), b.max(x)));
     let highest = points().fold(0.0, |high: f64, (_, y)| high.max(y));
@@ -202,7 +209,7 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         picture.line(&class, [LEFT + WIDTH + 12.0, label - 4.0], [LEFT + WIDTH + 30.0, label - 4.0]);
         picture.text("", [LEFT + WIDTH + 36.0, label], "start", name);
     }
-    picture
+    Some(picture)
 }
 
 /// The ticks of the axis: the key's values, or round numbers of instructions.

@@ -200,7 +200,11 @@ impl MachineCell {
     /// The machine with everything that is around it, but for one key.
     pub(crate) fn title(&self, without: &str) -> String {
         let seed = self.layout_seed.map_or(String::new(), |seed| format!(" by seed {seed}"));
-        let layout = self.layout.as_ref().map(|layout| format!("{layout}{seed}"));
+        self.title_under(without, self.layout.as_ref().map(|layout| format!("{layout}{seed}")))
+    }
+
+    /// The same, with other words for the layout.
+    pub(crate) fn title_under(&self, without: &str, layout: Option<String>) -> String {
         let named = [("os", self.os.clone()), ("structure", self.structure.clone()), ("layout", layout)];
         let names = named.into_iter().filter(|(key, _)| *key != without);
         let names = names.filter_map(|(_, name)| Some(format!(", {}", name?)));

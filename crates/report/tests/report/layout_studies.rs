@@ -121,10 +121,10 @@ fn killed_programs_are_told_and_compare_with_nothing() {
     let killed = "killed at instruction 9.47 M: no frame for 4 KiB";
     let layouts = section(&result, "layouts");
     assert_eq!(layouts.matches(&format!("konireddygari_u512<span class=\"sub\">{killed}</span>")).count(), 6);
-    // Two tables of figures and the bars, for five layouts on one core and on two.
+    // Two tables of figures and the bars, for three layouts on one core and on two.
     let kernels = section(&result, "kernels");
-    assert_eq!(kernels.matches(&format!("<td class=\"number\">{killed}</td>")).count(), 2 * 10);
-    assert_eq!(kernels.matches(&format!("text-anchor=\"start\">{killed}</text>")).count(), 10);
+    assert_eq!(kernels.matches(&format!("<td class=\"number\">{killed}</td>")).count(), 2 * 6);
+    assert_eq!(kernels.matches(&format!("text-anchor=\"start\">{killed}</text>")).count(), 6);
     let mut bare = result;
     bare.machines.retain(|cell| cell.layout.as_deref() == Some("found"));
     bare.machines.iter_mut().for_each(|cell| cell.layout = None);
@@ -157,4 +157,70 @@ fn layouts_are_drawn_against_the_recorded_one_or_not_at_all() {
     assert_eq!(picture(&result), None);
     let layouts = section(&result, "layouts");
     assert!(layouts.contains(">44.0 k") && !layouts.contains("<svg"), "{layouts}");
+}
+
+#[test]
+fn draws_of_a_layout_are_one_machine_under_kernels() {
+    let result = under(&["linux", "other"]);
+    let kernels = section(&result, "kernels");
+    assert!(!kernels.contains("by seed"), "{kernels}");
+    let title = "konireddygari_u512, none, drawn (3), cores = 1";
+    let row =
+        "<td class=\"unbroken\">one</td><td class=\"number\">44.0 k</td><td class=\"number\">44.0 k</td>";
+    let of_draws = kernels.split("<table>").find(|table| table.contains(title)).unwrap();
+    assert!(of_draws.contains(row), "{of_draws}");
+    // Two structures, two numbers of cores, three layouts.
+    assert_eq!(kernels.matches("Cycles of translation per instruction by kernel").count(), 12);
+    assert_eq!(pictures(&result).iter().filter(|file| file.name.starts_with("cycles-")).count(), 12);
+}
+
+#[test]
+fn a_draw_whose_program_was_killed_stands_for_all() {
+    let mut result = under(&["linux", "other"]);
+    let drawn = |cell: &&mut MachineCell| cell.layout_seed == Some(2) && cell.os.as_deref() == Some("other");
+    for cell in result.machines.iter_mut().filter(drawn) {
+        cell.metrics.insert("kernel.killed_at".to_owned(), Number::Count(1000));
+        cell.metrics.insert("kernel.killed_for_bytes".to_owned(), Number::Count(4096));
+    }
+    let kernels = section(&result, "kernels");
+    // In four machines: walks, cycles, and the bar.
+    assert_eq!(kernels.matches("killed at instruction 1.00 k: no frame for 4 KiB").count(), 4 * 3);
+}
+
+#[test]
+fn nothing_is_headed_that_has_no_picture() {
+    let plane = "<h3>Cycles and memory</h3>";
+    assert!(section(&under(&["linux", "other"]), "kernels").contains(plane));
+    let mut result = under(&["linux", "small"]);
+    let killed = section(&result, "kernels");
+    let planes = &killed[killed.find(plane).unwrap()..];
+    assert!(planes.contains("none") && !planes.contains("mach3"), "{planes}");
+    result.machines.retain(|cell| cell.structure.as_deref() == Some("mach3"));
+    assert!(!section(&result, "kernels").contains(plane));
+}
+
+/// A plot of the studies below, with a line for each value of a key.
+fn plot(x: &str, y: &str, lines: &str) -> Plot {
+    Plot {
+        title: "A plot".to_owned(),
+        source: String::new(),
+        x: x.to_owned(),
+        y: vec![y.to_owned()],
+        lines: Some(lines.to_owned()),
+        at: Parameters::new(),
+        logarithmic: false,
+    }
+}
+
+#[test]
+fn panels_without_a_point_are_left_out() {
+    let mut result = under(&["host", "linux"]);
+    result.plots = vec![plot("cores", "last_level.conflict_misses", "layout")];
+    let plots = section(&result, "plots");
+    assert!(plots.contains(">none, host</text>"), "{plots}");
+    assert_eq!(plots.matches("<svg").count(), 1, "no other kernel or structure has it:\n{plots}");
+    result.plots[0].y = vec!["nothing".to_owned()];
+    let plots = section(&result, "plots");
+    assert!(plots.contains("No machine has nothing here.") && !plots.contains("<svg"), "{plots}");
+    assert!(!pictures(&result).iter().any(|file| file.name.starts_with("plot-")));
 }
