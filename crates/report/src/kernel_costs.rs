@@ -8,6 +8,11 @@ const USUAL: [&str; 4] = ["fault", "zero", "file", "flush"];
 /// The same for people.
 pub const USUAL_WORK: &str = "faults, clearing, files and flushes";
 
+/// What cycles lack where the host's kernel is among others.
+pub(crate) const HOSTS_WORK: &str = "The work of the host's kernel is not counted.";
+/// What figures of memory lack there.
+pub(crate) const HOSTS_MEMORY: &str = "Memory under the host's kernel is not counted.";
+
 /// Cycles per instruction of work that any kernel does.
 pub fn usual_work(row: &KernelResult) -> f64 {
     let cycles: f64 = USUAL.iter().map(|account| value(row, &format!("kernel.{account}_cycles"))).sum();

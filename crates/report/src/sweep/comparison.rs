@@ -37,12 +37,22 @@ pub(crate) fn killed(cell: &MachineCell) -> Option<String> {
     Some(figures::killed(counted("kernel.killed_at")?, counted("kernel.killed_for_bytes")?))
 }
 
+/// Whether it is under the host's kernel, whose own work is not modelled.
+fn is_host(cell: &MachineCell) -> bool {
+    cell.os.is_some() && !cell.metrics.contains_key("kernel.cycles")
+}
+
+/// Whether some cells, but not all, are under the host's kernel.
+pub(crate) fn host_is_among<'a>(mut cells: impl Iterator<Item = &'a MachineCell>) -> bool {
+    let first = cells.next().map(is_host);
+    cells.any(|cell| Some(is_host(cell)) != first)
+}
+
 /// The share of the base's time saved; negative if the kernel takes longer. `None` if no time is modelled, if either
-/// is the host's kernel, whose own work is not modelled, or if the program was killed.
+/// is the host's kernel, or if the program was killed.
 pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
-    let modelled = |cell: &MachineCell| cell.metrics.contains_key("kernel.cycles");
-    let ended = !cell.was_killed() && !base.was_killed();
-    let comparable = ended && modelled(cell) == modelled(base) && cycles(base) > 0.0;
+    let is_comparable = |cell: &MachineCell| !cell.was_killed() && !is_host(cell);
+    let comparable = is_comparable(cell) && is_comparable(base) && cycles(base) > 0.0;
     comparable.then(|| 1.0 - cycles(cell) / cycles(base))
 }
 

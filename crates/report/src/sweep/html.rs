@@ -2,6 +2,7 @@
 //! island.
 
 use super::cache_families;
+use super::comparison::host_is_among;
 use super::curve::curves;
 use super::heat::{Scale, heat_map};
 use super::kernels;
@@ -14,6 +15,7 @@ use super::schema::{Comparison, CurveCell, FamilyCell, Plot, SweepResult, SweepT
 use super::to_json;
 use crate::figures::base_name;
 use crate::html::{PageHead, STYLE, escape, escape_json, page, table};
+use crate::kernel_costs::HOSTS_WORK;
 use crate::numbers::{bytes, count};
 use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 use std::fmt::Write;
@@ -187,6 +189,9 @@ fn machines(result: &SweepResult) -> String {
         return String::new();
     }
     let mut out = "<h2>Machines</h2>".to_owned();
+    if host_is_among(result.machines.iter()) {
+        let _ = write!(out, "<p class=\"lead\">{HOSTS_WORK}</p>");
+    }
     for (index, trace) in result.traces.iter().enumerate() {
         let cells: Vec<_> = result.machines.iter().filter(|cell| cell.trace == index).collect();
         let _ = write!(out, "<h3>{}</h3>{}", escape(&trace.name), table(&machine_rows(&cells)));

@@ -2,13 +2,14 @@
 //! by cause and of cycles against memory.
 
 use super::bars::{bars, legend};
-use super::comparison::{figure, killed, mcpi, memory_added, real, signed, time_saved};
+use super::comparison::{figure, host_is_among, killed, mcpi, memory_added, real, signed, time_saved};
 use super::layouts::{Settled, settled};
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;
 use super::schema::{MachineCell, PublishedTable, SweepResult};
 use crate::html::escape;
+use crate::kernel_costs::{HOSTS_MEMORY, HOSTS_WORK};
 use crate::numbers::count;
 
 /// A machine under several kernels.
@@ -45,38 +46,61 @@ fn groups<'a>(result: &'a SweepResult, settled: &'a [Settled<'a>]) -> Vec<Group<
 /// The figure of a cell given its base; `None` if it has none.
 type MakeFigure = fn(&MachineCell, &MachineCell) -> Option<String>;
 
-/// A table of one figure: its name in `[[published]]`, its title, its description, and the figure.
-type Figure = (&'static str, &'static str, &'static str, MakeFigure);
+/// A table of one figure.
+struct Figure {
+    /// Its name in `[[published]]`.
+    key: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// What it lacks where the host's kernel is among the kernels.
+    of_host: &'static str,
+    make: MakeFigure,
+}
 
 const FIGURES: [Figure; 4] = [
-    ("misses", "TLB misses", "Walks, or refills by software.", |cell, _| {
-        Some(killed(cell).unwrap_or_else(|| count(real(cell, "walks") as u64)))
-    }),
-    (
-        "time",
-        "Run time saved",
-        "Of all modelled cycles, the kernel's included, against the first kernel; − takes more.",
-        |cell, base| time_saved(cell, base).map(signed),
-    ),
-    (
-        "mcpi",
-        "Cycles for each instruction",
-        "What translation, the kernel's work and, on machines with caches, memory take.",
-        |cell, _| Some(killed(cell).unwrap_or_else(|| figure(mcpi(cell)))),
-    ),
-    (
-        "memory",
-        "Memory backed",
-        "Most that was backed at one time, beyond that of the first kernel.",
-        |cell, base| memory_added(cell, base).map(signed),
-    ),
+    Figure {
+        key: "misses",
+        title: "TLB misses",
+        about: "Walks, or refills by software.",
+        of_host: "",
+        make: |cell, _| Some(killed(cell).unwrap_or_else(|| count(real(cell, "walks") as u64))),
+    },
+    Figure {
+        key: "time",
+        title: "Run time saved",
+        about: "Of all modelled cycles, the kernel's included, against the first kernel; − takes more.",
+        of_host: HOSTS_WORK,
+        make: |cell, base| time_saved(cell, base).map(signed),
+    },
+    Figure {
+        key: "mcpi",
+        title: "Cycles for each instruction",
+        about: "What translation, the kernel's work and, on machines with caches, memory take.",
+        of_host: HOSTS_WORK,
+        make: |cell, _| Some(killed(cell).unwrap_or_else(|| figure(mcpi(cell)))),
+    },
+    Figure {
+        key: "memory",
+        title: "Memory backed",
+        about: "Most that was backed at one time, beyond that of the first kernel.",
+        of_host: HOSTS_MEMORY,
+        make: |cell, base| memory_added(cell, base).map(signed),
+    },
 ];
 
-const CYCLES: &str = "<h3>Where cycles go</h3><p class=\"lead\">Cycles of translation for each instruction: what \
-misses take, and what the kernel's own work does. An arrow: the bar is longer than shown.</p>";
+/// The lead of a part, with what it lacks for the host's kernel if that is among the kernels.
+fn lead(groups: &[Group<'_>], title: &str, about: &str, of_host: &str) -> String {
+    let cells = groups.iter().flat_map(|group| &group.rows).flat_map(|(_, cells)| cells.iter().copied());
+    let lacks =
+        if !of_host.is_empty() && host_is_among(cells) { format!(" {of_host}") } else { String::new() };
+    format!("<h3>{title}</h3><p class=\"lead\">{about}{lacks}</p>")
+}
 
-const PLANES: &str = "<h3>Cycles and memory</h3><p class=\"lead\">Cycles of translation for each instruction, upwards \
-and logarithmic, against memory beyond that of the first kernel: the lower left corner is best.</p>";
+const CYCLES: &str = "Cycles of translation for each instruction: what misses take, and what the kernel's own work \
+                      does. An arrow: the bar is longer than shown.";
+
+const PLANES: &str = "Cycles of translation for each instruction, upwards and logarithmic, against memory beyond that \
+                      of the first kernel: the lower left corner is best.";
 
 /// The section of the page; empty if no machine runs under several kernels.
 pub(super) fn section(result: &SweepResult) -> String {
@@ -91,29 +115,33 @@ pub(super) fn section(result: &SweepResult) -> String {
         drawn(&groups, |group, trace, cells| Some(bars(trace, cells).element(&bars_label(group, trace))));
     let planes =
         drawn(&groups, |group, trace, cells| Some(plane(trace, cells)?.element(&plane_label(group, trace))));
-    let planes = if planes.is_empty() { planes } else { format!("{PLANES}{planes}") };
+    let about_bars = lead(&groups, "Where cycles go", CYCLES, HOSTS_WORK);
+    let about_planes = match planes.is_empty() {
+        true => String::new(),
+        false => lead(&groups, "Cycles and memory", PLANES, ""),
+    };
     format!(
-        "<h2>Kernels</h2>{tables}{}{CYCLES}<div class=\"legend\">{legend}</div>{bars}{planes}",
+        "<h2>Kernels</h2>{tables}{}{about_bars}<div class=\"legend\">{legend}</div>{bars}{about_planes}{planes}",
         others(result)
     )
 }
 
 /// The tables of one figure, and those that sources published; empty if there is none.
-fn tables(result: &SweepResult, groups: &[Group<'_>], (key, title, about, figure): &Figure) -> String {
-    let of_groups = groups.iter().map(|group| table(group, *figure));
-    let beside = result.published.iter().filter(|table| table.beside == *key).map(published);
+fn tables(result: &SweepResult, groups: &[Group<'_>], figure: &Figure) -> String {
+    let of_groups = groups.iter().map(|group| table(group, figure.make));
+    let beside = result.published.iter().filter(|table| table.beside == figure.key).map(published);
     let tables: String = of_groups.chain(beside).collect();
     if tables.is_empty() {
         return tables;
     }
-    format!("<h3>{title}</h3><p class=\"lead\">{about}</p>{tables}")
+    format!("{}{tables}", lead(groups, figure.title, figure.about, figure.of_host))
 }
 
 /// Published tables that go with no other table.
 fn others(result: &SweepResult) -> String {
     let is_laid = result.machines.iter().any(|cell| cell.layout.is_some());
     let is_shown = |table: &&PublishedTable| {
-        FIGURES.iter().any(|(key, ..)| table.beside == *key) || (is_laid && table.beside == "layouts")
+        FIGURES.iter().any(|figure| table.beside == figure.key) || (is_laid && table.beside == "layouts")
     };
     result.published.iter().filter(|table| !is_shown(table)).map(published).collect()
 }

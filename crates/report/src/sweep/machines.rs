@@ -1,7 +1,8 @@
 //! The table of machines on one trace, for the terminal and for pages.
 
-use super::comparison::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
+use super::comparison::{base_of, figure, host_is_among, killed, mcpi, memory_added, signed, time_saved};
 use super::schema::MachineCell;
+use crate::kernel_costs::{HOSTS_MEMORY, HOSTS_WORK};
 use crate::metrics::parts_of;
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
@@ -11,6 +12,9 @@ use std::collections::BTreeSet;
 /// What a cell shows, given the machine's cell under its first kernel.
 pub(super) type MakeCell = Box<dyn Fn(&MachineCell, &MachineCell) -> Cell>;
 
+/// The title of the column of memory.
+const MEMORY: &str = "memory backed";
+
 /// A row for each cell of a trace.
 pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
     let columns = columns(cells);
@@ -19,10 +23,15 @@ pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
         Row::new(RowStyle::Plain, columns.iter().map(|(_, make)| make(cell, base)).collect())
     };
     let rows = cells.iter().map(row).collect();
-    let remarks = killed_programs(cells);
     let columns = columns.into_iter().map(|(column, _)| column).collect();
-    let mut table = Table { columns, rows, remarks, is_whole: true, ..Table::default() };
+    let mut table =
+        Table { columns, rows, remarks: killed_programs(cells), is_whole: true, ..Table::default() };
     table.leave_out_unknown();
+    if host_is_among(cells.iter().copied()) {
+        let has_memory = table.columns.iter().any(|column| column.title == MEMORY);
+        let told = [Some(HOSTS_WORK), has_memory.then_some(HOSTS_MEMORY)];
+        table.remarks.push(("", told.into_iter().flatten().collect::<Vec<_>>().join(" ")));
+    }
     table
 }
 
@@ -71,7 +80,7 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
         let saved: MakeCell = Box::new(|cell, base| Cell::real(time_saved(cell, base), signed));
         columns.push((Column::stays("time saved"), saved));
         let added: MakeCell = Box::new(|cell, base| Cell::real(memory_added(cell, base), signed));
-        columns.push((Column::stays("memory backed"), added));
+        columns.push((Column::stays(MEMORY), added));
     }
     columns
 }

@@ -199,6 +199,51 @@ fn nothing_is_headed_that_has_no_picture() {
     assert!(!section(&result, "kernels").contains(plane));
 }
 
+const HOSTS_WORK: &str = "The work of the host's kernel is not counted.";
+const HOSTS_MEMORY: &str = "Memory under the host's kernel is not counted.";
+
+#[test]
+fn what_is_not_counted_of_the_host_is_told_where_it_is_among_the_kernels() {
+    let told = |kernels: &[&str]| {
+        let page = section(&under(kernels), "kernels");
+        let titles = ["Run time saved", "Cycles for each instruction", "Memory backed", "Where cycles go"];
+        let about = |title: &&str| {
+            let lead = page.split(&format!("<h3>{title}</h3>")).nth(1)?.split("</p>").next().unwrap();
+            Some((lead.contains(HOSTS_WORK), lead.contains(HOSTS_MEMORY)))
+        };
+        titles.each_ref().map(about)
+    };
+    let (work, memory, neither) = (Some((true, false)), Some((false, true)), Some((false, false)));
+    assert_eq!(told(&["linux", "other"]), [neither; 4]);
+    assert_eq!(told(&["linux", "host"]), [None, work, None, work], "nothing compares with the other kernel");
+    assert_eq!(
+        told(&["host", "linux", "other"]),
+        [None, work, None, work],
+        "nothing compares with the first"
+    );
+    assert_eq!(told(&["linux", "other", "host"]), [work, work, memory, work]);
+}
+
+#[test]
+fn tables_without_layouts_tell_it_too() {
+    let bare = |kernels: &[&str]| {
+        let mut result = under(kernels);
+        result.machines.retain(|cell| cell.layout.as_deref() == Some("found"));
+        result.machines.iter_mut().for_each(|cell| cell.layout = None);
+        (text(&result, 140), section(&result, "machines"))
+    };
+    let (text, page) = bare(&["linux", "other"]);
+    assert!(
+        text.contains("memory backed") && !text.contains(HOSTS_WORK) && !page.contains(HOSTS_WORK),
+        "{text}"
+    );
+    let (text, page) = bare(&["host", "linux"]);
+    assert!(text.contains(HOSTS_WORK) && page.contains(HOSTS_WORK), "{text}");
+    assert!(!text.contains("time saved") && !text.contains("emory"), "{text}");
+    let (text, _) = bare(&["linux", "host"]);
+    assert!(text.contains(&format!("{HOSTS_WORK} {HOSTS_MEMORY}")), "{text}");
+}
+
 /// A plot of the studies below, with a line for each value of a key.
 fn plot(x: &str, y: &str, lines: &str) -> Plot {
     Plot {
