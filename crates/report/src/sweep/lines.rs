@@ -94,14 +94,17 @@ fn name_of(cell: &MachineCell, key: &str, result: &SweepResult) -> Option<String
     }
 }
 
+/// The value of a key as [`name_of`], after the last word of a varied key: `entries 256`.
+fn told(cell: &MachineCell, key: &str, result: &SweepResult) -> Option<String> {
+    let value = name_of(cell, key, result)?;
+    match key.rsplit('.').next() {
+        Some(last) if cell.parameters.contains_key(key) => Some(format!("{last} {value}")),
+        _ => Some(value),
+    }
+}
+
 fn panel_of(cell: &MachineCell, apart: &[&str], result: &SweepResult) -> String {
-    let named = apart.iter().filter_map(|&key| {
-        let value = name_of(cell, key, result)?;
-        match key.rsplit_once('.') {
-            Some((_, last)) => Some(format!("{last} {value}")),
-            None => Some(value),
-        }
-    });
+    let named = apart.iter().filter_map(|key| told(cell, key, result));
     named.collect::<Vec<_>>().join(", ")
 }
 
@@ -109,7 +112,7 @@ fn lines(plot: &Plot, cells: &[&MachineCell], result: &SweepResult) -> Vec<Line>
     let mut lines: Vec<Line> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for cell in cells {
-        let named = plot.lines.as_deref().and_then(|key| name_of(cell, key, result));
+        let named = plot.lines.as_deref().and_then(|key| told(cell, key, result));
         for metric in &plot.y {
             let points = points(plot, cell, metric);
             if points.is_empty() {

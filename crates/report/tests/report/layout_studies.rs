@@ -269,3 +269,27 @@ fn panels_without_a_point_are_left_out() {
     assert!(plots.contains("No machine has nothing here.") && !plots.contains("<svg"), "{plots}");
     assert!(!pictures(&result).iter().any(|file| file.name.starts_with("plot-")));
 }
+
+#[test]
+fn panels_and_lines_name_the_key_of_a_value() {
+    let mut result = under(&["host"]);
+    result.machines.retain(|cell| cell.structure.as_deref() == Some("none"));
+    for (index, cell) in result.machines.iter_mut().enumerate() {
+        let entries = if index % 2 == 0 { 64 } else { 256 };
+        cell.parameters.insert("tlb.l2.entries".to_owned(), Value::Integer(entries));
+    }
+    result.plots = vec![plot("tlb.l2.entries", "walks", "cores")];
+    let plots = section(&result, "plots");
+    for line in [">cores 1</text>", ">cores 2</text>", ">recorded</text>"] {
+        assert!(plots.contains(line), "{line} in\n{plots}");
+    }
+    result.plots = vec![plot("cores", "walks", "tlb.l2.entries")];
+    assert!(section(&result, "plots").contains(">entries 256</text>"));
+    result.plots = vec![plot("tlb.l2.entries", "walks", "layout")];
+    assert!(
+        section(&result, "plots")
+            .contains("class=\"strong\" x=\"0.0\" y=\"13.0\" text-anchor=\"start\">cores 2<")
+    );
+    let names: Vec<String> = pictures(&result).into_iter().map(|file| file.name).collect();
+    assert!(names.iter().any(|name| name == "plot-1-cores_2.svg"), "{names:?}");
+}
