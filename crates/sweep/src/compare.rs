@@ -373,22 +373,25 @@ pub fn evaluate(compare: &ComparisonSpec, result: &SweepResult) -> Comparison {
             let parts = [&compare.upper, &compare.lower].map(|cell| cell.value(result, trace, machine));
             let name = machine.map(str::to_owned);
             let cells = compare.base.iter().chain(&compare.less).chain([&compare.upper, &compare.lower]);
+            let mut leave_out = |why: &str| {
+                left_out.push(SkippedCase { trace, machine: name.clone(), why: why.to_owned() });
+            };
             if cells.into_iter().any(|cell| cell.was_killed(result, trace, machine)) {
-                left_out.push(SkippedCase { trace, machine: name });
+                leave_out("killed");
                 continue;
             }
-            let (Some(base), Some(less), [Some(upper), Some(lower)]) = (base, less, parts) else { continue };
+            let (Some(base), Some(less), [Some(upper), Some(lower)]) = (base, less, parts) else {
+                leave_out("it lacks a figure");
+                continue;
+            };
             let (upper, lower) = ((upper - less) / base, lower / base);
             if compare.provided.as_ref().is_some_and(|provided| !provided.holds(result, trace, machine)) {
-                left_out.push(SkippedCase { trace, machine: name });
+                leave_out("`provided` does not hold");
             } else if upper.is_finite() && lower.is_finite() {
-                found.push(TraceQuotient {
-                    trace,
-                    machine: name,
-                    upper,
-                    lower,
-                    agrees: agrees(upper, lower),
-                });
+                let agrees = agrees(upper, lower);
+                found.push(TraceQuotient { trace, machine: name, upper, lower, agrees });
+            } else {
+                leave_out("its `base` is 0");
             }
         }
     }

@@ -79,6 +79,7 @@ impl Stream {
         let mut all = looks.next().expect("a trace has a file");
         let Some(sharing) = sharing else { return Ok(all) };
         all.about.program = programs;
+        all.about.turns = Some(together::told(sharing));
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{sharing:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
         for one in looks {
@@ -145,6 +146,7 @@ fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Re
         thp,
         about: SweepTrace {
             name: name.to_owned(),
+            turns: None,
             program: about.header.program,
             command_line: about.header.arguments,
             fingerprint,

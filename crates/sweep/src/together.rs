@@ -3,7 +3,7 @@
 use crate::error::SweepError;
 use crate::study::{Study, TraceSpec};
 use pagewalk_sim::{Sharing, Simulation};
-use pagewalk_trace::{Turns, call_number};
+use pagewalk_trace::{Turns, all_calls, call_number};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -76,6 +76,22 @@ pub fn check_number(study: &Study, trace: &str, processes: usize) -> Result<(), 
     }
     let why = format!("trace `{trace}` has {processes} processes: at most {most} can take turns{place}");
     Err(SweepError::Study { file: study.file.clone(), why })
+}
+
+/// How processes take turns, in words.
+pub fn told(sharing: &Sharing) -> String {
+    let Sharing { turns: Turns { quantum, calls }, global_files } = sharing;
+    let instructions = quantum.map(|quantum| format!("of {quantum} instructions"));
+    let name = |&number: &u32| {
+        all_calls()
+            .find(|&(known, _)| known == number)
+            .map_or(number.to_string(), |(_, name)| name.to_owned())
+    };
+    let named: Vec<String> = calls.iter().map(name).collect();
+    let calls = (!named.is_empty()).then(|| format!("up to {}", named.join(", ")));
+    let ends: Vec<String> = instructions.into_iter().chain(calls).collect();
+    let global = if *global_files { ", with global pages of files" } else { "" };
+    format!("turns {}{global}", ends.join(" or "))
 }
 
 /// Programs in order of first appearance, without their folders: `2 × sqlite3 + gzip`.

@@ -17,7 +17,7 @@ use crate::figures::base_name;
 use crate::html::{PageHead, STYLE, escape, escape_json, page, table};
 use crate::kernel_costs::HOSTS_WORK;
 use crate::numbers::{bytes, count};
-use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
+use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient, sweep_verdict};
 use std::fmt::Write;
 
 const PAGE: &str = include_str!("page.html");
@@ -126,9 +126,13 @@ fn curves_by_trace(result: &SweepResult) -> Vec<(&SweepTrace, Vec<&CurveCell>)> 
 fn traces(traces: &[SweepTrace]) -> String {
     let row = |trace: &SweepTrace| {
         format!(
-            "<tr><td class=\"unbroken\">{}</td><td class=\"name\"><code>{}</code></td>{}{}<td>{}</td><td>{}</td></tr>",
+            "<tr><td class=\"unbroken\">{}</td><td class=\"name\"><code>{}</code>{}</td>{}{}<td>{}</td><td>{}</td>\
+             </tr>",
             escape(&trace.name),
             escape(&shortened(&trace.command_line.join(" "))),
+            trace.turns.as_ref().map_or(String::new(), |turns| {
+                format!("<span class=\"sub\">{} in {}</span>", escape(&trace.program), escape(turns))
+            }),
             number(&count(trace.instructions)),
             number(&count(trace.references_data)),
             escape(&trace.thp),
@@ -157,7 +161,8 @@ fn comparisons(result: &SweepResult) -> String {
         return String::new();
     }
     let row = |comparison: &Comparison| {
-        let verdict = if comparison.agrees { "agrees" } else { "differs" };
+        let (mark, verdict) =
+            (if comparison.agrees { "agrees" } else { "differs" }, sweep_verdict(comparison));
         let quotient =
             |found| format!("<span class=\"unbroken\">{}</span>", escape(&sweep_quotient(result, found)));
         let left_out = sweep_left_out(result, comparison).map(|told| escape(&told));
@@ -165,7 +170,7 @@ fn comparisons(result: &SweepResult) -> String {
         let here: Vec<String> = here.collect();
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{}</span></td><td>{}</td><td>{}</td>\
-             <td><span class=\"verdict {verdict}\">{verdict}</span><span class=\"sub\">{}: {}</span></td></tr>",
+             <td><span class=\"verdict {mark}\">{verdict}</span><span class=\"sub\">{}: {}</span></td></tr>",
             escape(&comparison.title),
             escape(&comparison.source),
             escape(&comparison.said),

@@ -123,8 +123,12 @@ pub struct SweepTrace {
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
+    /// How its processes take turns, in words: `turns of 500 instructions`; none: it has one process. Otherwise the
+    /// program names all of them, and the command line has all of theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<String>,
     /// BLAKE3 hash of the trace file, in hexadecimal. For several traces in turns, the hash of their hashes and of the
-    /// ends of turns; the program is then the first trace's.
+    /// ends of turns.
     pub fingerprint: String,
     /// Simulated mode of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: String,
@@ -436,6 +440,9 @@ pub struct SkippedCase {
     /// The machine, if the comparison names several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// A quotient on one trace.

@@ -21,7 +21,7 @@ pub use huge_pages::render_huge_pages_text;
 pub use layout_plan::render_layout_plan_text;
 pub use probe::render_probe_text;
 pub use sweep::render_sweep_text;
-pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
+pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient, sweep_verdict};
 pub use verification::render_verification_text;
 
 use crate::figures::{base_name, costliest, named};

@@ -10,7 +10,7 @@ use crate::printable::printable;
 use crate::sweep::layouts::{self, laid};
 use crate::sweep::machines::machines;
 use crate::sweep::schema::{
-    Comparison, CurveCell, FamilyCell, FamilySize, MachineCell, Method, SkippedCase, SweepResult, SweepTrace,
+    Comparison, CurveCell, FamilyCell, FamilySize, MachineCell, Method, SweepResult, SweepTrace,
     TraceQuotient,
 };
 
@@ -23,7 +23,9 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
     page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, classes);
     for (index, trace) in result.traces.iter().enumerate() {
         page.blank();
-        let about = format!("  {}, {} instructions", base_name(&trace.program), count(trace.instructions));
+        let turns = trace.turns.as_ref().map_or(String::new(), |turns| format!(", in {turns}"));
+        let program = base_name(&trace.program);
+        let about = format!("  {program}, {} instructions{turns}", count(trace.instructions));
         page.line(strong(printable(&trace.name)).and(Style::Quiet, printable(&about)));
         if let Some(inferred) = inferred_areas(trace.inferred_gap) {
             page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &inferred);
@@ -142,10 +144,8 @@ fn comparisons(page: &mut Page, result: &SweepResult) {
             Style::Plain,
             &printable(&here(result, comparison)),
         );
-        let (style, verdict) = match comparison.agrees {
-            true => (Style::Accent, "agrees"),
-            false => (Style::Warning, "differs"),
-        };
+        let style = if comparison.agrees { Style::Accent } else { Style::Warning };
+        let verdict = sweep_verdict(comparison);
         let bounds = format!(", asked for {}: {}", sweep_on(comparison), sweep_bounds(comparison));
         page.line(plain("            ").and(style, verdict).and(Style::Quiet, bounds));
     }
@@ -158,11 +158,30 @@ fn here(result: &SweepResult, comparison: &Comparison) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// The cases that a comparison leaves out, if any.
+/// Whether what was found agrees.
+pub(crate) fn sweep_verdict(comparison: &Comparison) -> &'static str {
+    match (comparison.agrees, comparison.found.is_empty()) {
+        (true, _) => "agrees",
+        (false, false) => "differs",
+        (false, true) => "nothing to compare",
+    }
+}
+
+/// The cases that a comparison leaves out, if any: `left out: gzip, sort (killed); perl (no figure)`.
 pub(crate) fn sweep_left_out(result: &SweepResult, comparison: &Comparison) -> Option<String> {
-    let place = |one: &SkippedCase| case(result, one.trace, one.machine.as_deref());
-    let all: Vec<String> = comparison.left_out.iter().map(place).collect();
-    (!all.is_empty()).then(|| format!("left out: {}", all.join(", ")))
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for one in &comparison.left_out {
+        let place = case(result, one.trace, one.machine.as_deref());
+        match by_reason.iter_mut().find(|(why, _)| *why == one.why) {
+            Some((_, places)) => places.push(place),
+            None => by_reason.push((&one.why, vec![place])),
+        }
+    }
+    let told = by_reason.iter().map(|(why, places)| match *why {
+        "" => places.join(", "),
+        why => format!("{} ({why})", places.join(", ")),
+    });
+    (!by_reason.is_empty()).then(|| format!("left out: {}", told.collect::<Vec<_>>().join("; ")))
 }
 
 /// The name of a trace, with the machine if several are compared.

@@ -13,6 +13,7 @@ pub fn trace(name: &str) -> SweepTrace {
         name: name.to_owned(),
         program: format!("/usr/bin/{name}"),
         command_line: vec![name.to_owned(), "<b>&".to_owned()],
+        turns: None,
         fingerprint: "00".to_owned(),
         thp: "never".to_owned(),
         inferred_gap: None,
@@ -222,6 +223,26 @@ fn text_shows_all_kinds() {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
     assert!(!text.contains("2M") && render_text(&result(), &options(true)).contains("data on 2M pages"));
+}
+
+#[test]
+fn what_is_not_compared_is_told_with_the_reason() {
+    let mut result = result();
+    result.traces[1].turns = Some("turns of 500 instructions".to_owned());
+    let skipped = |trace, why: &str| SkippedCase { trace, machine: None, why: why.to_owned() };
+    let comparison = &mut result.comparisons[0];
+    (comparison.agrees, comparison.found) = (false, Vec::new());
+    comparison.left_out = vec![skipped(0, "killed"), skipped(1, "it lacks a figure")];
+    let text = render_text(&result, &TextOptions { width: 200, color: false, verbose: false });
+    let names = [0, 1].map(|trace| result.traces[trace].name.clone());
+    let told = format!("left out: {} (killed); {} (it lacks a figure)", names[0], names[1]);
+    for (document, of_turns) in [
+        (text, "instructions, in turns of 500 instructions"),
+        (render_html(&result), " in turns of 500 instructions"),
+    ] {
+        assert!(document.contains(&told) && document.contains("nothing to compare"), "{document}");
+        assert!(document.contains(of_turns), "{document}");
+    }
 }
 
 #[test]

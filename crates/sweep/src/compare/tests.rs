@@ -22,6 +22,7 @@ fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
         name: "t".to_owned(),
         program: String::new(),
         command_line: Vec::new(),
+        turns: None,
         fingerprint: String::new(),
         thp: "never".to_owned(),
         inferred_gap: None,
@@ -113,6 +114,18 @@ fn a_figure_is_taken_from_the_upper_one() {
     assert_eq!(parts, [(0.6, 1.0, true), (-0.1, 1.0, false)]);
 }
 
+fn left_out(machine: &str, why: &str) -> SkippedCase {
+    SkippedCase { trace: 0, machine: Some(machine.to_owned()), why: why.to_owned() }
+}
+
+#[test]
+fn what_lacks_a_figure_is_left_out() {
+    let both = result(&[("a", [100, 20, 80, 0, 0, 0]), ("b", [100, 20, 80, 0, 0, 0])]);
+    let found = evaluate(&compare(part("no-such", None, None), part("bad", None, None), 0.0), &both);
+    assert_eq!(found.left_out, [left_out("a", "it lacks a figure"), left_out("b", "it lacks a figure")]);
+    assert!(found.found.is_empty() && !found.agrees);
+}
+
 #[test]
 fn any_reduction_is_more_than_none() {
     let of = |layout: &str| part(layout, None, Some(RECORDED));
@@ -128,7 +141,7 @@ fn draws_are_chosen_and_conditions_leave_out() {
         let found =
             evaluate(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
         assert_eq!(found.found.iter().map(|one| one.upper).collect::<Vec<_>>(), [expected]);
-        assert_eq!(found.left_out, [SkippedCase { trace: 0, machine: Some("b".to_owned()) }]);
+        assert_eq!(found.left_out, [left_out("b", "`provided` does not hold")]);
     }
 }
 
@@ -175,6 +188,6 @@ fn a_program_that_was_killed_stands_beside_nothing() {
     let good = both.machines.iter_mut().find(|cell| cell.layout.as_deref() == Some("good")).unwrap();
     good.metrics.insert("kernel.killed_at".to_owned(), Number::Count(7));
     let found = evaluate(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
-    assert_eq!(found.left_out, [SkippedCase { trace: 0, machine: Some("a".to_owned()) }]);
+    assert_eq!(found.left_out, [left_out("a", "killed")]);
     assert_eq!(found.found.iter().map(|one| one.machine.as_deref()).collect::<Vec<_>>(), [Some("b")]);
 }
