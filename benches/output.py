@@ -42,9 +42,8 @@ def noise_text(noise):
             f"; one command's wall time varied by {noise.spread_median:.0%} in the median and "
             f"{noise.spread_worst:.0%} at worst"
         )
-    text += (
-        f". Two processors at once did {noise.processors_least:.2f} to {noise.processors_most:.2f} times the work of one"
-    )
+    least, most = noise.processors_least, noise.processors_most
+    text += f". Two processors at once did {least:.2f} to {most:.2f} times the work of one"
     if not noise.quiet:
         text += ". The machine was not quiet: do not trust these figures"
     return text + ".\n"

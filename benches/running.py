@@ -92,7 +92,7 @@ def processors_worth(seconds=0.2):
         all_of = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
         return sum(int(process.communicate()[0]) for process in all_of)
 
-    return count(2) / count(1)
+    return count(2) / max(count(1), 1)
 
 
 @contextlib.contextmanager

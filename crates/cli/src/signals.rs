@@ -16,6 +16,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// True while no watch exists.
 static UNWATCHED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+/// True while stops are noted.
+static NOTED: AtomicBool = AtomicBool::new(false);
 /// Signals restored to their default action while no watch exists.
 static DEFAULTS: Mutex<BTreeSet<c_int>> = Mutex::new(BTreeSet::new());
 
@@ -25,7 +27,7 @@ pub struct SignalWatch(Handle);
 
 impl Drop for SignalWatch {
     fn drop(&mut self) {
-        UNWATCHED.store(true, Ordering::SeqCst);
+        UNWATCHED.store(!NOTED.load(Ordering::SeqCst), Ordering::SeqCst);
         self.0.close();
     }
 }
@@ -79,11 +81,13 @@ pub fn relay_by(
     })
 }
 
-/// Keeps a flag tied to signals until it is dropped.
-pub struct SignalFlag(Vec<SigId>);
+/// Notes stops until it is dropped.
+pub struct StopNote(Vec<SigId>);
 
-impl Drop for SignalFlag {
+impl Drop for StopNote {
     fn drop(&mut self) {
+        NOTED.store(false, Ordering::SeqCst);
+        UNWATCHED.store(true, Ordering::SeqCst);
         self.0.drain(..).for_each(|id| _ = unregister(id));
     }
 }
@@ -91,11 +95,14 @@ impl Drop for SignalFlag {
 /// Whether the user asked to end long work.
 pub static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Sets [`STOPPED`] in the handler of such signals itself, so before any effect of theirs is visible.
-pub fn note_stops() -> Result<SignalFlag, Error> {
-    let mut note = SignalFlag(Vec::new());
+/// Sets [`STOPPED`] in the handler of such signals itself, before any effect. A second one has its default action.
+pub fn note_stops() -> Result<StopNote, Error> {
+    let mut note = StopNote(Vec::new());
+    NOTED.store(true, Ordering::SeqCst);
+    UNWATCHED.store(false, Ordering::SeqCst);
     for signal in not_ignored(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP]) {
         let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
+        note.0.push(register_conditional_default(signal, &STOPPED).map_err(cannot)?);
         note.0.push(register(signal, &STOPPED).map_err(cannot)?);
     }
     Ok(note)

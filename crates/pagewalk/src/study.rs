@@ -84,14 +84,14 @@ impl StudyFolder {
         let mut sweep = Sweep::new(&self.study, streams, options);
         let bar = Bytes(listener.bytes(sweep.bytes(), &self.study.name));
         self.plan(&mut sweep, &bar)?;
-        let result = sweep.run(&bar).map_err(|error| bar.error(error))?;
+        let result = sweep.run(&bar).map_err(|error| unless_stopped(&bar, error))?;
         self.write(&result)?;
         Ok(result)
     }
 
     /// Makes plans, and lists the work for [`status`].
     fn plan(&self, sweep: &mut Sweep<'_>, bar: &Bytes) -> Result<(), Error> {
-        sweep.plan(bar).map_err(|error| bar.error(error))?;
+        sweep.plan(bar).map_err(|error| unless_stopped(bar, error))?;
         status::write_work(&self.folder, &self.study.name, sweep.units())
     }
 
@@ -151,6 +151,9 @@ impl StudyFolder {
                     false => Some(claim_recording(claims, workload, listener)?),
                 };
                 if !path.exists() {
+                    if listener.bytes(0, &workload.name).is_stopped() {
+                        return Err(study_error(SweepError::Stopped));
+                    }
                     let command = command_line(&workload.command);
                     listener.note(&format!("recording `{}`: {command}", workload.name));
                     let study = std::path::absolute(&self.file).unwrap_or_default();
@@ -243,7 +246,7 @@ impl StudyFolder {
 fn streams(study: &Study, files: &[Vec<PathBuf>], listener: &dyn Listener) -> Result<Vec<Stream>, Error> {
     let bytes = files.iter().flatten().filter_map(|path| path.metadata().ok()).map(|about| about.len());
     let bar = Bytes(listener.bytes(bytes.sum(), "hashes of traces"));
-    Stream::all(study, files, &bar).map_err(|error| bar.error(error))
+    Stream::all(study, files, &bar).map_err(|error| unless_stopped(&bar, error))
 }
 
 /// Claims the recording of a workload. Another process may be recording it: waits for that.
@@ -337,11 +340,9 @@ fn study_error(error: SweepError) -> Error {
 /// Reports decoded bytes to a listener.
 struct Bytes(Arc<dyn Bar>);
 
-impl Bytes {
-    /// The error of work with this progress: once it is stopped, traces cannot be read.
-    fn error(&self, error: SweepError) -> Error {
-        study_error(if self.is_stopped() { SweepError::Stopped } else { error })
-    }
+/// The error of work with this progress: once it is stopped, traces cannot be read.
+fn unless_stopped(progress: &dyn Progress, error: SweepError) -> Error {
+    study_error(if progress.is_stopped() { SweepError::Stopped } else { error })
 }
 
 impl Progress for Bytes {

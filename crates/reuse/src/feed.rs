@@ -69,8 +69,8 @@ struct LearntBlocks {
 }
 
 impl<const SHIFT: u32> Feed<SHIFT> {
-    /// Bits of a piece's number below its process.
-    const OWN_BITS: u32 = Ref::ADDRESS_END.ilog2() - SHIFT;
+    /// Bits of a piece's number below its process: one more than addresses have, as the last bytes may lie beyond.
+    const OWN_BITS: u32 = Ref::ADDRESS_END.ilog2() + 1 - SHIFT;
     const OFFSET_MASK: u64 = (1 << (SHIFT + Ref::META_BITS)) - 1;
     /// A reference whose offset in its piece is at least this may cross into the next one, unless the batch is wide.
     /// `None` if a piece is no larger than what is not wide.
@@ -83,7 +83,7 @@ impl<const SHIFT: u32> Feed<SHIFT> {
         Feed { serves, references: 0, blocks: LearntBlocks::default(), others: Vec::new(), runs: 0 }
     }
 
-    /// From here on, this process runs. At most 128 can take turns.
+    /// From here on, this process runs. At most 64 can take turns.
     pub fn switch_to(&mut self, process: SpaceId) {
         let last = self.runs;
         self.runs = process.0 as usize;
@@ -98,7 +98,7 @@ impl<const SHIFT: u32> Feed<SHIFT> {
         (self.runs as u64) << Self::OWN_BITS
     }
 
-    /// Pieces of the process that runs, by the numbers that they have for it alone.
+    /// Where pieces of the process that runs lie among those of all.
     pub fn own(&self, pieces: Range<u64>) -> Range<u64> {
         let [start, end] = [pieces.start, pieces.end].map(|piece| piece.min(1 << Self::OWN_BITS));
         self.origin() + start..self.origin() + end

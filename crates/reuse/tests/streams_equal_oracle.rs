@@ -2,7 +2,7 @@
 //! data, references that cross pages, events, batches cut anywhere, processes that take turns.
 
 use pagewalk_oracle::LruSets;
-use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_trace::{
     Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Protection, Ref, Site,
     Span,
@@ -71,7 +71,7 @@ fn block(imported: bool) -> impl Strategy<Value = Block> {
 fn stream() -> impl Strategy<Value = Stream> {
     let op = prop_oneof![
         40 => (any::<usize>(), prop::collection::vec(address(), 16)).prop_map(|(block, at)| Op::Run(block, at)),
-        1 => (address(), 1..40_000_u64, any::<bool>())
+        1 => (address(), prop_oneof![9 => 1..40_000_u64, 1 => Just(u64::MAX << 12)], any::<bool>())
             .prop_map(|(start, bytes, unmapped)| Op::Gone { start, bytes, unmapped }),
         2 => Just(Op::Cut),
         2 => (0..PROCESSES).prop_map(Op::Turn),
@@ -121,7 +121,7 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
             }
             Op::Gone { start, bytes, unmapped } => {
                 let at = flush(&mut buffer, &all[runs], to);
-                let (start, bytes) = (VirtAddr(start & !4095), bytes.next_multiple_of(4096));
+                let (start, bytes) = (VirtAddr(start & !4095), bytes.div_ceil(4096) << 12);
                 to.on_event(
                     at,
                     &match unmapped {
@@ -144,7 +144,7 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
 }
 
 /// The pages of processes lie so far apart.
-const APART: u64 = 1 << 45;
+const APART: u64 = 1 << 46;
 
 /// Passes each page of each included reference, and all invalidations, to the slow models.
 fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
@@ -179,7 +179,8 @@ fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
             Op::Gone { start, bytes, .. } => {
                 let first = origin + (start >> 12);
                 let pages = bytes.div_ceil(4096);
-                slow.iter_mut().for_each(|array| array.remove(first..first + pages));
+                let end = (first + pages).min(origin + APART);
+                slow.iter_mut().for_each(|array| array.remove(first..end));
             }
             Op::Cut => {}
             Op::Turn(process) => origin = u64::from(*process) * APART,
@@ -208,6 +209,8 @@ proptest! {
         let (mut family, mut distances) = (Family::new(serves), StackDistances::new(serves));
         play(&stream, &mut family);
         play(&stream, &mut distances);
+        let mut sampled = SampledDistances::new(serves, Sampling::Rate(1.0));
+        play(&stream, &mut sampled);
         let arrays = shapes.iter().map(|&(size, sets, ways)| (size.shift(), sets as usize, ways as usize));
         let arrays = arrays.chain(sizes.iter().map(|&size| (12, 1, size)));
         let mut slow: Vec<_> = arrays.map(|(shift, sets, ways)| LruSets::new(shift, sets, ways)).collect();
@@ -219,6 +222,9 @@ proptest! {
         }
         for (&size, slow) in sizes.iter().zip(&slow[shapes.len()..]) {
             prop_assert_eq!(distances.misses_with(size), slow.misses, "{} entries", size);
+            if size <= 256 {
+                prop_assert_eq!(sampled.misses_with(size as u64).value, slow.misses as f64, "{} sampled", size);
+            }
         }
     }
 }

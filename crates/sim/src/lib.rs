@@ -59,7 +59,7 @@ mod visit_stream;
 mod watched_tlbs;
 
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
-pub use arrangement::{Arrangement, Sharing};
+pub use arrangement::{Arrangement, Sharing, SharingError};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
 pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};

@@ -106,5 +106,6 @@ fn bound(plans: &[&str], events: &[Events]) -> Result<Vec<PlanBinding>, String> 
         let plan = Plan::parse(plan, "a plan of this study").map_err(|error| error.to_string())?;
         bind(plan.layout.as_ref().ok_or("a plan of this study places nothing")?, events)
     };
+    assert!(plans.is_empty() || plans.len() == events.len(), "a plan for each process");
     plans.iter().zip(events).map(bound).collect()
 }

@@ -129,6 +129,7 @@ fn works_on(
     let built = kernel.build(&variant.machine);
     let built = built.map_err(|e| match e {
         OsError::Name { .. } => format!("{}{e}, {HOST}", place(&e)),
+        OsError::Key { .. } | OsError::Value { .. } => format!("{}{e}", place(&e)),
         e => format!("{}machine `{name}`: {e}{advice}", place(&e)),
     })?;
     let wrong = |e: PassError| format!("{e}{advice}");

@@ -64,7 +64,8 @@ impl<'a> MachineTask<'a> {
         let structure = structure.filter(|structure| structure.spec.is_some());
         let structure =
             structure.map_or(String::new(), |structure| format!("structure\n{}\n", structure.text));
-        let cores = machine.cores.map_or(String::new(), |cores| format!("cores {cores}\n"));
+        let cores = machine.cores.filter(|&cores| cores > 1);
+        let cores = cores.map_or(String::new(), |cores| format!("cores {cores}\n"));
         let kernel = match self.policy() {
             Some(kernel) => format!("machine, kernel\n{}", kernel.text),
             None => format!("machine, thp {thp}"),

@@ -19,6 +19,9 @@ impl Study {
         check_names(&self.traces).map_err(wrong)?;
         let mut left_out = Vec::new();
         let names: Vec<String> = self.traces.iter().map(|trace| trace.name().to_owned()).collect();
+        for recorded in self.layouts.iter_mut().filter(|layout| layout.planner.is_none()) {
+            recorded.traces.retain(|name| names.contains(name));
+        }
         self.layouts.retain(|layout| {
             let known = layout.from.iter().chain(&layout.traces).all(|name| names.contains(name));
             if !known {

@@ -69,6 +69,7 @@ struct SentStream {
     bytes: u64,
     /// Of its files.
     hashes: Vec<String>,
+    planned_as: Vec<usize>,
 }
 
 /// What identifies a trace file.
@@ -150,8 +151,8 @@ impl Sweep<'_> {
 
 impl SentStream {
     fn of(stream: &Stream) -> SentStream {
-        let Stream { about, bytes, hashes, .. } = stream.clone();
-        SentStream { about, bytes, hashes }
+        let Stream { about, bytes, hashes, planned_as, .. } = stream.clone();
+        SentStream { about, bytes, hashes, planned_as }
     }
 }
 
@@ -217,11 +218,16 @@ impl Parcel {
     /// A stream that was sent, with `files` if it is the job's own.
     fn stream(&self, spec: &TraceSpec, files: &[PathBuf]) -> Option<Stream> {
         let number = self.streams.iter().position(|stream| stream.about.name == spec.name())?;
-        let SentStream { about, bytes, hashes } = self.streams[number].clone();
+        let SentStream { about, bytes, hashes, planned_as } = self.streams[number].clone();
+        let is_whole = hashes.len() == planned_as.len() && planned_as.iter().all(|&of| of < hashes.len());
+        if hashes.is_empty() || !is_whole {
+            return None;
+        }
         let is_own = number == 0;
         Some(Stream {
             files: if is_own { files.to_vec() } else { Vec::new() },
             hashes,
+            planned_as,
             sharing: spec.sharing().cloned(),
             bytes,
             thp: ThpMode::from_name(&about.thp)?,

@@ -66,8 +66,9 @@ impl PlanRequest {
         }
         let from = study.source_of(spec).unwrap_or(trace);
         let machine = (!spec.for_all).then_some(machine.number);
+        let planned_as = &streams[from].planned_as;
         let of = |process: usize| {
-            let process = process.min(streams[from].processes() - 1);
+            let process = planned_as[process.min(planned_as.len() - 1)];
             PlanRequest { trace: from, process, layout, draw, machine }
         };
         (0..streams[trace].processes()).map(of).collect()
@@ -111,7 +112,7 @@ impl PlanRequest {
         format!("plan, {options:?}, room {:?}\n{machines}", room(study))
     }
 
-    /// Its process, from 1, if its trace has several.
+    /// Its process, from 1, if its trace is of processes that take turns.
     pub fn number(&self, streams: &[Stream]) -> Option<usize> {
         streams[self.trace].sharing.is_some().then_some(self.process + 1)
     }
@@ -164,6 +165,8 @@ pub struct From<'a> {
     pub study: &'a Study,
     /// The stream's header and events.
     pub events: &'a Events,
+    /// Whether it is of one of several processes.
+    pub is_one_of_several: bool,
     /// The threads to work on.
     pub pool: &'a ThreadPool,
 }
@@ -191,8 +194,8 @@ impl From<'_> {
         let failed = |error: PlannerError| wrong(error.to_string());
         let mut made = Vec::new();
         for wanted in drawn {
-            let candidate = self.drawn(&wanted).map_err(failed)?;
-            made.push((wanted, self.made(&wanted, candidate).map_err(&wrong)?));
+            let mut candidates = self.or_none(self.drawn(&wanted).map(|one| vec![one])).map_err(failed)?;
+            made.push((wanted, self.made(&wanted, candidates.swap_remove(0)).map_err(&wrong)?));
         }
         if planned.is_empty() {
             return Ok(made);
@@ -201,8 +204,9 @@ impl From<'_> {
         let mut making = Vec::new();
         for wanted in planned {
             let options = self.layout(&wanted).planner.expect("it is planned");
-            let chosen = seen.choose(wanted.machines(self.study), &options).map_err(failed)?;
-            making.push(PlanTrial { wanted, candidates: chosen.candidates, now: 0, taken: false });
+            let chosen = seen.choose(wanted.machines(self.study), &options).map(|chosen| chosen.candidates);
+            let candidates = self.or_none(chosen).map_err(failed)?;
+            making.push(PlanTrial { wanted, candidates, now: 0, taken: false });
         }
         drop(seen);
         while self.try_next(&mut making, &recorded, &open, &wrong)? {}
@@ -210,6 +214,17 @@ impl From<'_> {
             made.push((wanted, self.made(&wanted, candidates.swap_remove(now)).map_err(&wrong)?));
         }
         Ok(made)
+    }
+
+    /// A plan that moves nothing, for one of several processes in which nothing can move.
+    fn or_none(&self, found: Result<Vec<Candidate>, PlannerError>) -> Result<Vec<Candidate>, PlannerError> {
+        match found {
+            Err(PlannerError::NothingMoves) if self.is_one_of_several => {
+                let did = "nothing of this process can move".to_owned();
+                Ok(vec![Candidate { places: Vec::new(), did, must_pay: false }])
+            }
+            found => found,
+        }
     }
 
     fn layout(&self, wanted: &PlanRequest) -> &LayoutSpec {

@@ -300,7 +300,9 @@ impl<'a> Sweep<'a> {
                 let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
                 Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))
             };
-            let from = From { study: self.study, events: &self.events(stream, process)?, pool };
+            let is_one_of_several = self.streams[stream].processes() > 1;
+            let events = &self.events(stream, process)?;
+            let from = From { study: self.study, events, is_one_of_several, pool };
             for (wanted, made) in from.make(&own, open, wrong)? {
                 self.options.store.put(self.plan_key(&wanted), &TaskOutcome::Plan(made.clone()))?;
                 let place = self.plans.iter_mut().find(|(known, _)| *known == wanted);

@@ -1,6 +1,6 @@
 //! Choices in study files: names, ranges and lists.
 
-use pagewalk_units::names::{choice, choice_of_many};
+use pagewalk_units::names::{choice, choice_of_many, closest};
 use serde::Deserialize;
 
 /// Numbers: `"1..64"`, inclusive, or a list.
@@ -55,13 +55,15 @@ pub fn choice_of_study(asked: &str, known: &[&str], from: &str) -> String {
 
 /// The choices instead of an unknown metric.
 pub fn of_metrics(asked: &str, known: &[String]) -> String {
-    if asked.starts_with("last_level.") {
+    let is_of_sets = |name: &str| name.starts_with("last_level.");
+    if is_of_sets(asked) && !known.iter().any(|name| is_of_sets(name)) {
         return "metrics of sets are for a [[layout]] of one process, with thp = \"never\", the host's kernel, no \
                 structure and one core"
             .to_owned();
     }
-    let choice = choice_of_many(asked, known.iter().map(String::as_str), "`pagewalk simulate --json`");
-    if choice.starts_with("did") { choice } else { format!("there is none here; {choice}") }
+    let names = || known.iter().map(String::as_str);
+    let choice = choice_of_many(asked, names(), "`pagewalk simulate --json`");
+    if closest(asked, names()).is_empty() { format!("there is none here; {choice}") } else { choice }
 }
 
 /// The values with these names, in the order of `known`; at least one.

@@ -8,8 +8,8 @@ use crate::together;
 use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::sweep::schema::SweepTrace;
 use pagewalk_sim::{Sharing, check_grain};
-use pagewalk_trace::Source;
 use pagewalk_trace::pwt::{Reader, info};
+use pagewalk_trace::{Origin, Source};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub struct Stream {
     pub hashes: Vec<String>,
     /// How they share the processor, if they take turns.
     pub sharing: Option<Sharing>,
+    /// By process: the process whose plan it has. A forked child has its parent's, as `fork` keeps all addresses.
+    pub planned_as: Vec<usize>,
     /// Bytes of all files.
     pub bytes: u64,
     /// Its mode of huge pages in the simulation.
@@ -68,15 +70,16 @@ impl Stream {
         }
         let one_of = sharing.map_or(String::new(), |_| format!(" (of `{}`)", spec.name()));
         let looks = files.iter().map(|path| stream(spec.name(), path, study, progress));
-        let looks = looks.collect::<Result<Vec<Stream>, SweepError>>().map_err(|error| match error {
+        let examined = looks.collect::<Result<Vec<_>, SweepError>>().map_err(|error| match error {
             SweepError::Trace { path, why } => SweepError::Trace { path, why: why + &one_of },
             other => other,
-        });
-        let looks = looks?;
+        })?;
+        let (looks, origins): (Vec<Stream>, Vec<ProcessOrigin>) = examined.into_iter().unzip();
         let programs: Vec<&str> = looks.iter().map(|one| one.about.program.as_str()).collect();
         let programs = together::named(&programs);
         let mut looks = looks.into_iter();
         let mut all = looks.next().expect("a trace has a file");
+        all.planned_as = planned_as(&origins);
         let Some(sharing) = sharing else { return Ok(all) };
         all.about.program = programs;
         all.about.turns = Some(together::told(sharing));
@@ -117,8 +120,31 @@ fn check_processes(study: &Study, streams: &[Stream]) -> Result<(), SweepError> 
     Ok(())
 }
 
+/// A process's number and its parent's, and whether it was forked.
+struct ProcessOrigin {
+    pid: u32,
+    parent: u32,
+    is_forked: bool,
+}
+
+/// By process: the process whose plan it has.
+fn planned_as(origins: &[ProcessOrigin]) -> Vec<usize> {
+    let mut planned_as: Vec<usize> = Vec::new();
+    for (number, origin) in origins.iter().enumerate() {
+        let parent = origins[..number].iter().rposition(|other| other.pid == origin.parent);
+        let parent = parent.filter(|_| origin.is_forked);
+        planned_as.push(parent.map_or(number, |parent| planned_as[parent]));
+    }
+    planned_as
+}
+
 /// Examines a trace: its hash and header, that it is complete, and that it has what the study needs.
-fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Result<Stream, SweepError> {
+fn stream(
+    name: &str,
+    path: &Path,
+    study: &Study,
+    progress: &dyn Progress,
+) -> Result<(Stream, ProcessOrigin), SweepError> {
     let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
     let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
     let about = info(BufReader::new(&file)).map_err(|e| wrong(e.to_string()))?;
@@ -138,9 +164,15 @@ fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Re
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
     hasher.update_reader(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))?;
     let fingerprint = hasher.finalize().to_hex().to_string();
-    Ok(Stream {
+    let origin = ProcessOrigin {
+        pid: about.header.pid,
+        parent: about.header.parent,
+        is_forked: about.header.origin == Origin::Fork,
+    };
+    let stream = Stream {
         files: vec![path.to_owned()],
         hashes: vec![fingerprint.clone()],
+        planned_as: vec![0],
         sharing: None,
         bytes: about.bytes,
         thp,
@@ -155,5 +187,6 @@ fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Re
             instructions: about.instructions,
             references_data: about.references,
         },
-    })
+    };
+    Ok((stream, origin))
 }

@@ -7,7 +7,7 @@ use crate::machine_task::{LayoutChoice, MachineTask};
 use crate::metrics::{add_structure, metrics, partition};
 use crate::plans::PlanOutput;
 use crate::splits::split_names;
-use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, SystemChoice, serves_name};
+use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, SystemChoice, TraceSpec, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
@@ -305,7 +305,9 @@ pub fn counters_in(
     let layout = layouts.map(|(layout, spec)| LayoutChoice { spec, layout, draw: 0 }).next();
     // Without a mode of the study's, each trace has its own.
     let thp = study.thp.unwrap_or(ThpMode::Never);
-    if (MachineTask { machine, under, layout }).has_splits(thp, None) {
+    let alone = study.traces.iter().find(|trace| trace.sharing().is_none());
+    let sharing = study.traces.first().filter(|_| alone.is_none()).and_then(TraceSpec::sharing);
+    if (MachineTask { machine, under, layout }).has_splits(thp, sharing) {
         names.extend(split_names(machine));
         names.sort_unstable();
     }

@@ -2,8 +2,8 @@
 
 use crate::error::SweepError;
 use crate::study::{Study, TraceSpec};
-use pagewalk_sim::{Sharing, Simulation};
-use pagewalk_trace::{Turns, all_calls, call_number};
+use pagewalk_sim::{Sharing, SharingError, Simulation};
+use pagewalk_trace::{Turns, all_calls};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -40,26 +40,11 @@ pub fn sharing(
     switch_at: &[String],
     global_files: bool,
 ) -> Result<Option<Sharing>, String> {
-    if quantum == Some(0) {
-        return Err("quantum = 0: give 1 instruction or more".to_owned());
-    }
-    let call = |name: &String| {
-        call_number(name).or_else(|| name.parse().ok()).ok_or_else(|| {
-            format!(
-                "switch_at: \"{name}\": give names of x86-64 Linux's system calls such as read, or numbers"
-            )
-        })
-    };
-    let calls = switch_at.iter().map(call).collect::<Result<Vec<u32>, String>>()?;
-    if quantum.is_some() || !calls.is_empty() {
-        return Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }));
-    }
-    match global_files {
-        true => {
-            Err("global_files: it is for processes that take turns: give quantum or switch_at".to_owned())
-        }
-        false => Ok(None),
-    }
+    Sharing::new(quantum, switch_at, global_files).map_err(|error| match error {
+        SharingError::Empty => format!("quantum = 0: {error}"),
+        SharingError::Call(..) => format!("switch_at: {error}"),
+        SharingError::Alone => format!("global_files: {error}: give quantum or switch_at"),
+    })
 }
 
 /// Checks that so many processes of a trace can take turns in the study.

@@ -8,8 +8,9 @@ use std::ops::RangeInclusive;
 /// The parser of a count in a range: 2000000, 2e6 and 2M are one.
 pub fn count<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
+        let most = (*range.end()).min(u64::MAX >> (64 - 8 * size_of::<T>()));
         let count = quantities::count(text).filter(|count| range.contains(count));
-        count.and_then(|count| T::try_from(count).ok()).ok_or_else(|| match (range.start(), *range.end()) {
+        count.and_then(|count| T::try_from(count).ok()).ok_or_else(|| match (range.start(), most) {
             (least, u64::MAX) => format!("give a whole number from {least} up, such as 2000000, 2e6 or 2M"),
             (least, most) => format!("give a whole number from {least} to {most}"),
         })

@@ -3,7 +3,6 @@
 use crate::harness::{PAGEWALK, Place, random_visits};
 use std::fs::DirEntry;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,7 +75,8 @@ command = ["./visits"]
 "#
     );
     place.write("s.toml", study);
-    let mut child = place.command(&["sweep", "-q", "-o", "out", "s.toml"]).spawn().unwrap();
+    let mut command = place.command(&["sweep", "-q", "-o", "out", "s.toml"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     let is_trace = |entry: DirEntry| entry.path().extension().is_some_and(|extension| extension == "pwt");
     let traces = || std::fs::read_dir(place.path("out/traces")).into_iter().flatten().flatten();
@@ -89,7 +89,9 @@ command = ["./visits"]
         std::thread::sleep(Duration::from_millis(5));
     }
     send(&child, "-TERM");
-    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(1) && told.contains("the study was stopped"), "{told}");
 }
 
 /// `ulimit -f` ends neither a program nor us; nor does it take the stream away where the limit may be raised.

@@ -4,10 +4,8 @@ use crate::error::{Error, Fault};
 use pagewalk_capture::WindowSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{AreaRules, OsSpec, ThpMode};
-use pagewalk_sim::{Arrangement, Sharing};
-use pagewalk_trace::{Turns, all_calls, call_number};
+use pagewalk_sim::{Arrangement, Sharing, SharingError};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::names::{closest, meant};
 use std::path::PathBuf;
 
 /// What to simulate over streams, and how to arrange them.
@@ -80,25 +78,14 @@ pub fn sharing(
     switch_at: &[String],
     global_files: bool,
 ) -> Result<Option<Sharing>, Error> {
-    let calls = switch_at.iter().map(|name| call(name)).collect::<Result<Vec<u32>, _>>()?;
-    if quantum.is_none() && calls.is_empty() {
-        let why = "--global-files is for processes that take turns";
-        let way_out = "give --quantum N or --switch-at CALL, or leave it out";
-        return if global_files { Err(Error::new(Fault::Usage, why).or(way_out)) } else { Ok(None) };
-    }
-    Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }))
-}
-
-/// The number of a system call given by name or number.
-fn call(text: &str) -> Result<u32, Error> {
-    call_number(text).or_else(|| text.parse().ok()).ok_or_else(|| {
-        let error = Error::new(
-            Fault::Usage,
-            format!("--switch-at {text}: no system call of x86-64 Linux has this name"),
-        );
-        error.or(match meant(&closest(text, all_calls().map(|(_, name)| name))) {
-            None => "give names such as read, poll or futex, or numbers".to_owned(),
-            Some(meant) => format!("{meant} Numbers work too"),
-        })
+    Sharing::new(quantum, switch_at, global_files).map_err(|error| {
+        let usage = |option: &str| Error::new(Fault::Usage, format!("{option}: {error}"));
+        match &error {
+            SharingError::Empty => usage("--quantum"),
+            SharingError::Call(..) => usage("--switch-at"),
+            SharingError::Alone => {
+                usage("--global-files").or("give --quantum N or --switch-at CALL, or leave it out")
+            }
+        }
     })
 }

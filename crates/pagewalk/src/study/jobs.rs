@@ -1,6 +1,6 @@
 //! A study's jobs for workers elsewhere, which share nothing with this process.
 
-use super::{Bytes, CLAIMS, StudyFolder, UNITS, own_build, streams, study_error, workers};
+use super::{Bytes, CLAIMS, StudyFolder, UNITS, own_build, streams, study_error, unless_stopped, workers};
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, CountingReader, Listener};
 use pagewalk_report::sweep::SweepResult;
@@ -162,7 +162,8 @@ pub fn run_job(
     }
     let stop = StopOnly(bar);
     let files = found.into_iter().flatten().collect();
-    parcel.run(files, threads.get(), &stop).map(JobEnd::Units).map_err(study_error)
+    let ran = parcel.run(files, threads.get(), &stop);
+    ran.map(JobEnd::Units).map_err(|error| unless_stopped(&stop, error))
 }
 
 /// Reports no progress.

@@ -3,14 +3,12 @@
 use super::schema::MachineCell;
 use crate::figures;
 use crate::schema::Number;
+use std::collections::HashMap;
 
-/// The cell under the first kernel, with all else the same, among the cells of one trace.
-pub(crate) fn base_of<'a>(
-    mut cells: impl Iterator<Item = &'a MachineCell>,
-    cell: &MachineCell,
-) -> &'a MachineCell {
-    let title = cell.title("os");
-    cells.find(|other| other.title("os") == title).expect("the cell itself is among them")
+/// For each cell of one trace, the one under the first kernel with all else the same.
+pub(crate) fn bases<'a>(cells: &[&'a MachineCell]) -> Vec<&'a MachineCell> {
+    let mut first: HashMap<String, &'a MachineCell> = HashMap::new();
+    cells.iter().map(|cell| *first.entry(cell.title("os")).or_insert(cell)).collect()
 }
 
 /// A counter as a real number; 0 if there is none.

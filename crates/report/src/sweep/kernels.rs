@@ -11,6 +11,7 @@ use super::schema::{MachineCell, PublishedTable, SweepResult};
 use crate::html::escape;
 use crate::kernel_costs::{HOSTS_MEMORY, HOSTS_WORK};
 use crate::numbers::count;
+use std::collections::HashMap;
 
 /// A machine under several kernels.
 struct Group<'a> {
@@ -24,11 +25,12 @@ struct Group<'a> {
 fn groups<'a>(result: &'a SweepResult, settled: &'a [Settled<'a>]) -> Vec<Group<'a>> {
     let names = || result.traces.iter().map(|trace| (trace.name.as_str(), Vec::new())).collect();
     let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for settled in settled {
         let cell = settled.cell.as_ref();
         let Some(kernel) = cell.os.as_deref() else { continue };
         let title = settled.title("os");
-        let place = groups.iter().position(|group| group.title == title).unwrap_or_else(|| {
+        let place = *places.entry(title.clone()).or_insert_with(|| {
             groups.push(Group { title, kernels: Vec::new(), rows: names() });
             groups.len() - 1
         });

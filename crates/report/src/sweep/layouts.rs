@@ -11,6 +11,7 @@ use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
 use crate::sections::{Cell, Column, Row, Table};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The layout that is the base of comparison.
@@ -102,10 +103,11 @@ impl MachineLayouts<'_> {
 /// The machines of a trace under layouts; empty if the study names no layouts.
 pub(crate) fn laid(result: &SweepResult, trace: usize) -> Vec<MachineLayouts<'_>> {
     let mut machines: Vec<MachineLayouts<'_>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for cell in result.machines.iter().filter(|cell| cell.trace == trace) {
         let Some(layout) = cell.layout.as_deref() else { continue };
         let title = cell.title("layout");
-        let place = machines.iter().position(|machine| machine.title == title).unwrap_or_else(|| {
+        let place = *places.entry(title.clone()).or_insert_with(|| {
             machines.push(MachineLayouts { title, rows: Vec::new() });
             machines.len() - 1
         });

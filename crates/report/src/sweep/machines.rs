@@ -1,6 +1,6 @@
 //! The table of machines on one trace, for the terminal and for pages.
 
-use super::comparison::{base_of, figure, host_is_among, killed, mcpi, memory_added, signed, time_saved};
+use super::comparison::{bases, figure, host_is_among, killed, mcpi, memory_added, signed, time_saved};
 use super::schema::MachineCell;
 use crate::kernel_costs::{HOSTS_MEMORY, HOSTS_WORK};
 use crate::metrics::parts_of;
@@ -18,11 +18,10 @@ const MEMORY: &str = "memory backed";
 /// A row for each cell of a trace.
 pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
     let columns = columns(cells);
-    let row = |cell: &&MachineCell| {
-        let base = base_of(cells.iter().copied(), cell);
+    let row = |(cell, base): (&&MachineCell, &MachineCell)| {
         Row::new(RowStyle::Plain, columns.iter().map(|(_, make)| make(cell, base)).collect())
     };
-    let rows = cells.iter().map(row).collect();
+    let rows = cells.iter().zip(bases(cells)).map(row).collect();
     let columns = columns.into_iter().map(|(column, _)| column).collect();
     let mut table =
         Table { columns, rows, remarks: killed_programs(cells), is_whole: true, ..Table::default() };

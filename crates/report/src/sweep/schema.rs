@@ -178,7 +178,7 @@ pub struct MachineCell {
     /// and the servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
-    /// The layout of shared objects, if the study names layouts. There are then `last_level` counters too.
+    /// The layout of shared objects, if the study names layouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
     /// The seed of a random layout.

@@ -55,15 +55,15 @@ pub fn program(seed: u64, steps: u64) -> Program {
     program
 }
 
-/// A program with a shared object that layouts can move.
-pub fn with_library(seed: u64) -> Program {
+/// A program with a shared object of this name that layouts can move.
+pub fn with_library(seed: u64, name: &str) -> Program {
     let mut program = program(seed, 2000);
     let map = Event::Map(Mapping {
         start: VirtAddr(0x40_0000),
         bytes: 1 << 20,
         protection: Protection { read: true, write: false, execute: true },
         kind: MappingKind::File,
-        file: Some(FileIdentity { path: "/lib/libone.so".to_owned(), offset: 0, build_id: None }),
+        file: Some(FileIdentity { path: format!("/lib/{name}.so"), offset: 0, build_id: None }),
         page_bytes: 4096,
     });
     // What is mapped before the program runs is the program itself.
@@ -132,10 +132,15 @@ impl Program {
 
     /// Writes the stream to a trace file.
     pub fn write(&self, path: &Path) {
+        self.write_as(path, (1, 0), Origin::Start);
+    }
+
+    /// The same for a process with this number and parent.
+    pub fn write_as(&self, path: &Path, (pid, parent): (u32, u32), origin: Origin) {
         let header = StreamHeader {
-            pid: 1,
-            parent: 0,
-            origin: Origin::Start,
+            pid,
+            parent,
+            origin,
             program: "/bin/program".to_owned(),
             arguments: vec!["program".to_owned()],
             engine: "none".to_owned(),

@@ -20,6 +20,15 @@ const LAYOUTS: &str = r#"
 thp = "never"
 traces = ["a.pwt", "d.pwt", "e.pwt"]
 machines = ["k8"]
+[[together]]
+name = "both"
+traces = ["d.pwt", "e.pwt"]
+quantum = 300
+global_files = true
+[[layout]]
+name = "searched"
+planner = "search"
+traces = ["both"]
 [[layout]]
 name = "drawn"
 planner = "random"
@@ -66,8 +75,8 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
         let [folder, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [home, away] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         traces(folder.path(), 1);
-        with_library(2).write(&folder.path().join("d.pwt"));
-        with_library(3).write(&folder.path().join("e.pwt"));
+        with_library(2, "libone").write(&folder.path().join("d.pwt"));
+        with_library(3, "libtwo").write(&folder.path().join("e.pwt"));
         std::fs::create_dir(folder.path().join("own")).unwrap();
         std::fs::write(folder.path().join("own/machine.toml"), &*Library::text("k8").unwrap()).unwrap();
         let server = pagewalk_sim::Structures::text("mach3").unwrap();

@@ -5,7 +5,7 @@ use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{CurveCell, FamilyCell};
 use pagewalk_report::sweep::to_json;
 use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
-use pagewalk_sweep::{Study, add_structure, metrics};
+use pagewalk_sweep::{Stream, Study, add_structure, metrics};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Event, Interleave, Item, Turns};
 use pagewalk_translate::Asid;
@@ -124,10 +124,28 @@ fn families_and_curves_take_turns() {
         assert_eq!((&alone.capacity, &alone.conflict), (&one.capacity, &one.conflict));
         assert_eq!(two.compulsory, 2 * alone.compulsory);
     }
-    let [exact, sampled, exact_one, sampled_one, both, _] = &result.curves[..] else { panic!("six") };
+    let [exact, sampled, exact_one, sampled_one, both, sampled_both] = &result.curves[..] else {
+        panic!("six")
+    };
     assert_eq!((&exact.misses, &sampled.misses), (&exact_one.misses, &sampled_one.misses));
+    assert!(sampled_both.misses.last() > sampled.misses.last());
     let cold = |curve: &CurveCell| *curve.misses.last().unwrap();
     assert_eq!(cold(both), 2.0 * cold(exact), "an array of any size misses all first touches");
+}
+
+#[test]
+fn at_most_64_processes_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    program(1, 20).write(&folder.path().join("a.pwt"));
+    let streams = |number: usize| {
+        let traces = vec!["\"a.pwt\""; number].join(", ");
+        let text =
+            format!("machines = [\"k8\"]\n[[together]]\nname = \"t\"\ntraces = [{traces}]\nquantum = 5\n");
+        Stream::all(&study(folder.path(), &text), &[vec![folder.path().join("a.pwt"); number]], &Silent)
+    };
+    assert_eq!(streams(64).unwrap()[0].processes(), 64);
+    let error = streams(65).unwrap_err().to_string();
+    assert!(error.contains("trace `t` has 65 processes: at most 64 can take turns"), "{error}");
 }
 
 #[test]
