@@ -4,6 +4,7 @@
 //! stops the others; a process image costs one thread and one connection while it lives, however many came before; no
 //! process stays a zombie; terminal signals are the caller's concern.
 
+mod crowd;
 mod processes;
 mod streams;
 
@@ -13,6 +14,7 @@ use crate::engine::BoundedStack;
 use crate::error::CaptureError;
 use crate::host::HostDescription;
 use crate::source::RingSource;
+use crowd::Crowd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -46,6 +48,7 @@ pub struct Session {
     directory: TempDir,
     listener: OwnedFd,
     streams: Arc<Streams>,
+    crowd: Arc<Crowd>,
 }
 
 /// Interrupts a session from another thread or from a signal handler.
@@ -82,7 +85,7 @@ impl Session {
         bind(&listener, &address).map_err(CaptureError::system("binding the session's socket"))?;
         listen(&listener, BACKLOG).map_err(CaptureError::system("listening on the session's socket"))?;
         let streams = Arc::new(Streams::new(engine, host)?);
-        Ok(Session { directory, listener, streams })
+        Ok(Session { directory, listener, streams, crowd: Arc::default() })
     }
 
     /// The socket's path.
@@ -237,10 +240,13 @@ impl Session {
             };
             // Not for a refused one: nothing would wake us when it is gone.
             accepted = true;
-            let streams = Arc::clone(&self.streams);
-            let serve_one = move || match streams.open(connection, registration) {
-                Ok(source) => on_stream(source),
-                Err(error) => streams.refuse(error),
+            let (streams, crowd) = (Arc::clone(&self.streams), Arc::clone(&self.crowd));
+            let serve_one = move || {
+                let _place = crowd.enter();
+                match streams.open(connection, registration) {
+                    Ok(source) => on_stream(source),
+                    Err(error) => streams.refuse(error),
+                }
             };
             let thread = Builder::new().name("stream".to_owned()).stack_size(STREAM_STACK_BYTES);
             // If the thread cannot start, its closure is dropped, and the connection with it.

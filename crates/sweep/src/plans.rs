@@ -76,16 +76,15 @@ impl PlanRequest {
 
     /// All plans that a study needs, each once.
     pub fn all(study: &Study, streams: &[Stream]) -> Vec<PlanRequest> {
+        let machines = study.machines_once();
         let mut all: Vec<PlanRequest> = Vec::new();
         for (layout, spec) in study.layouts.iter().enumerate() {
             let traces = study.traces.iter().enumerate().filter(|(_, trace)| spec.is_for(trace.name()));
-            for (trace, _) in traces {
-                let choices = (0..spec.count).map(|draw| LayoutChoice { spec, layout, draw });
-                let of = |choice: LayoutChoice<'_>| {
-                    let of = |machine| PlanRequest::of(study, streams, trace, &choice, machine);
-                    study.machines_once().into_iter().flat_map(of).collect::<Vec<_>>()
-                };
-                for wanted in choices.flat_map(of) {
+            for ((trace, _), draw) in traces.flat_map(|trace| (0..spec.count).map(move |draw| (trace, draw)))
+            {
+                let choice = LayoutChoice { spec, layout, draw };
+                let of = |machine: &&MachineVariant| PlanRequest::of(study, streams, trace, &choice, machine);
+                for wanted in machines.iter().flat_map(of) {
                     if !all.contains(&wanted) {
                         all.push(wanted);
                     }

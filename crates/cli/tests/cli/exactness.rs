@@ -264,7 +264,7 @@ fn turns_end_where_processes_wait_for_the_token() {
     assert!(run(&["--switch-at", "0"])["processes"] == result["processes"], "by number too");
     let bad = place.run(&["simulate", "--switch-at", "nonesuch", "ring.pwt"]);
     assert_eq!(bad.code, USAGE);
-    assert!(bad.stderr.contains("--switch-at nonesuch"), "{}", bad.stderr);
+    assert!(bad.stderr.contains("--switch-at: \"nonesuch\""), "{}", bad.stderr);
     let bad = place.run(&["simulate", "--global-files", "ring.pwt"]);
     assert_eq!(bad.code, USAGE);
 }
