@@ -241,8 +241,10 @@ fn go_on(
     Err(Error::new(Fault::Failed, message))
 }
 
+/// Whether the interval is narrow, and there are enough pairs for one of the time's share.
 fn is_narrow(a: &[TimedRun], b: &[TimedRun], percent: f64) -> bool {
-    gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor)
+    let is_narrow = gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor);
+    is_narrow && bound(share(a, b)).is_some()
 }
 
 /// The plan's saving, by pairs.
