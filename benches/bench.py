@@ -144,9 +144,9 @@ def measure(tools, program, options):
     outcome = measures.Outcome(commands, runs={way: [] for way in WAYS})
     for repetition in range(options.repetitions):
         say(f"{program.name}: repetition {repetition + 1} of {options.repetitions}")
-        outcome.processors.append(processors_worth())
         # Alternate the order, so that a slow drift of the machine favours neither side.
         for way in WAYS if repetition % 2 == 0 else reversed(WAYS):
+            outcome.processors.append(processors_worth())
             outcome.runs[way].append(tools.run(way, program))
             check_output(program, way, outcome.runs["native"][0], outcome.runs[way][-1])
     say(f"{program.name}: counting misses by page faults")

@@ -27,7 +27,7 @@ class Outcome:
     families: dict = dataclasses.field(default_factory=dict)  # records, data references and seconds, by way
     traps: dict = dataclasses.field(default_factory=dict)  # misses and seconds per repetition, by size of the array
     sweeps: dict = dataclasses.field(default_factory=dict)  # of a short and a long trace, if there are both
-    processors: list = dataclasses.field(default_factory=list)  # what two did of one's work, before each repetition
+    processors: list = dataclasses.field(default_factory=list)  # what two did of one's work, before each run
 
     def ratios(self, way, other, seconds="wall_seconds"):
         """Ratios of the seconds of neighbouring runs."""
