@@ -16,13 +16,12 @@ use pagewalk_reuse::Family;
 impl Sweep<'_> {
     /// The result, once all tasks have an outcome.
     pub(crate) fn result(self) -> SweepResult {
-        let plans = self.plan_rows();
         let mut result = SweepResult {
             schema: SWEEP_SCHEMA.to_owned(),
             version: self.options.version.to_owned(),
             name: self.study.name.clone(),
             title: self.study.title.clone(),
-            plans,
+            plans: self.plan_rows(),
             machines: Vec::new(),
             families: Vec::new(),
             cache_families: Vec::new(),

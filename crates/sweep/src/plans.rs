@@ -327,11 +327,10 @@ impl From<'_> {
         let did = candidate.did.clone();
         let layout = Some(self.placed(wanted, candidate)?.0);
         let path = self.events.header.program.clone();
-        let mapped = self.events.in_order().filter_map(|(_, event)| match event {
+        let build_id = self.events.in_order().find_map(|(_, event)| match event {
             Event::Map(Mapping { file: Some(file), .. }) if file.path == path => file.build_id.clone(),
             _ => None,
         });
-        let build_id = mapped.into_iter().next();
         let plan = Plan { layout, ..Plan::of(Program { path, build_id, arguments: Vec::new() }) };
         Ok(PlanOutput { text: plan.to_toml(), did })
     }

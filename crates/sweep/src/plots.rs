@@ -58,17 +58,19 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
 }
 
 /// Whether a cell has the values that the plot selects, apart from traces and layouts.
-fn is_drawn_at(plot: &Plot, (variant, (kernel, around)): &(&MachineVariant, SystemChoice<'_>)) -> bool {
-    plot.at.iter().all(|(key, value)| {
-        let found = match key.as_str() {
-            "trace" | "layout" => return true,
-            "machine" => Some(variant.machine.name.clone()),
-            "os" => kernel.map(|kernel| kernel.name.clone()),
-            "structure" => around.map(|around| around.name.clone()),
-            key => variant.parameters.get(key).map(ToString::to_string),
-        };
-        found == Some(value.to_string())
-    })
+fn is_drawn_at(plot: &Plot, cell: &(&MachineVariant, SystemChoice<'_>)) -> bool {
+    let is_apart = |key: &str| ["trace", "layout"].contains(&key);
+    plot.at.iter().all(|(key, value)| is_apart(key) || value_of(key, *cell) == Some(value.to_string()))
+}
+
+/// A cell's value of a distinguishing key other than those.
+fn value_of(key: &str, (variant, (kernel, around)): (&MachineVariant, SystemChoice<'_>)) -> Option<String> {
+    match key {
+        "machine" => Some(variant.machine.name.clone()),
+        "os" => kernel.map(|kernel| kernel.name.clone()),
+        "structure" => around.map(|around| around.name.clone()),
+        key => variant.parameters.get(key).map(ToString::to_string),
+    }
 }
 
 /// Checks that the selected values exist.
@@ -87,13 +89,8 @@ fn check_values(plot: &Plot, study: &Study) -> Result<(), String> {
 fn values_of(key: &str, study: &Study) -> Vec<String> {
     let mut values: Vec<String> = match key {
         "trace" => study.traces.iter().map(|trace| trace.name().to_owned()).collect(),
-        "machine" => study.cells().map(|(variant, _)| variant.machine.name.clone()).collect(),
-        "os" => study.cells().filter_map(|(_, (kernel, _))| Some(kernel?.name.clone())).collect(),
-        "structure" => study.cells().filter_map(|(_, (_, around))| Some(around?.name.clone())).collect(),
         "layout" => study.layouts.iter().map(|layout| layout.name.clone()).collect(),
-        key => {
-            study.cells().filter_map(|(variant, _)| Some(variant.parameters.get(key)?.to_string())).collect()
-        }
+        key => study.cells().filter_map(|cell| value_of(key, cell)).collect(),
     };
     let mut known = HashSet::new();
     values.retain(|value| known.insert(value.clone()));

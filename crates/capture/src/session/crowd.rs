@@ -33,8 +33,10 @@ impl Crowd {
         let mut count = self.count();
         while count.inside >= AT_ONCE {
             let before = count.ended;
-            count = self.ended.wait_timeout(count, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
-            if count.ended == before {
+            let (next, wait) =
+                self.ended.wait_timeout(count, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            count = next;
+            if wait.timed_out() && count.ended == before {
                 break;
             }
         }
