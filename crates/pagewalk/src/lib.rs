@@ -34,6 +34,7 @@ pub mod contiguity;
 pub mod doctor;
 pub mod engine;
 pub mod experiment;
+pub mod heap;
 pub mod machines;
 pub mod output;
 pub mod placement;

@@ -41,8 +41,7 @@ pub fn run(arguments: &Schema) -> Result<ExitCode, Error> {
             None => format!("{:#}\n", named(name)?.json_schema()),
         },
     };
-    print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 fn named(name: &str) -> Result<&'static ResultKind, Error> {

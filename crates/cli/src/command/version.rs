@@ -15,6 +15,6 @@ pub fn run() -> Result<ExitCode, Error> {
         commit.unwrap_or_default(),
         env!("PAGEWALK_BUILD_TARGET"),
         env!("PAGEWALK_BUILD_PROFILE"),
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    ))
+    .map(|()| ExitCode::SUCCESS)
 }
