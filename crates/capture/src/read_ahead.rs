@@ -27,6 +27,7 @@ mod tests;
 use pagewalk_trace::{Analysis, Backlog, Dictionary, Item, Source, SourceError, StreamHeader};
 use parcel::Parcel;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ struct Decoding<S> {
     /// Number of blocks that parcels have contained.
     known: usize,
     ended: bool,
+    /// Whether the source knows that only events are of interest.
+    leaves_batches_out: bool,
 }
 
 /// The queue between the two threads. Locked only briefly, even by the thread that holds the source.
@@ -101,6 +104,8 @@ struct Shared<S> {
     /// Signalled when `line` changes, and when the source is free.
     changed: Condvar,
     backlog: Option<Arc<dyn Backlog>>,
+    /// Whether only events are of interest.
+    wants_events_alone: AtomicBool,
 }
 
 /// The consuming end.
@@ -122,11 +127,12 @@ pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     let backlog = source.backlog();
     let forerunner = forerunner.map(|analysis| Forerunner { analysis, blocks: Dictionary::default() });
     let shared = Arc::new(Shared {
-        decoding: Mutex::new(Decoding { source, known: 0, ended: false }),
+        decoding: Mutex::new(Decoding { source, known: 0, ended: false, leaves_batches_out: false }),
         forerunner: forerunner.map(Mutex::new),
         line: Mutex::default(),
         changed: Condvar::new(),
         backlog,
+        wants_events_alone: AtomicBool::new(false),
     });
     let ours = Arc::clone(&shared);
     std::thread::Builder::new().name("decode".to_owned()).spawn_scoped(scope, move || ours.decode_ahead())?;
@@ -151,6 +157,11 @@ impl<S: Source> Shared<S> {
         self.backlog.iter().for_each(|backlog| backlog.go_on());
     }
 
+    fn wants_events_alone(&self) -> bool {
+        // Whatever is decoded before this is seen does no harm.
+        self.wants_events_alone.load(Ordering::Relaxed)
+    }
+
     /// The thread's loop.
     fn decode_ahead(&self) {
         let _closing = CloseOnDrop(self);
@@ -161,7 +172,7 @@ impl<S: Source> Shared<S> {
                     self.backlog.iter().for_each(|backlog| backlog.wait());
                     // The consumer panicked while holding it.
                     let Ok(mut decoding) = self.decoding.lock() else { return };
-                    decoding.fill(&mut parcel, false);
+                    decoding.fill(&mut parcel, false, self.wants_events_alone());
                     self.put(parcel, decoding);
                 }
             }
@@ -236,7 +247,7 @@ impl<S: Source> Shared<S> {
                     let mut parcel = line.empty.pop().unwrap_or_default();
                     // The thread that holds the source waits for the queue, if only briefly.
                     drop(line);
-                    decoding.fill(&mut parcel, may_wait);
+                    decoding.fill(&mut parcel, may_wait, self.wants_events_alone());
                     self.put(parcel, decoding);
                     continue;
                 }
@@ -277,8 +288,11 @@ impl<S: Source> Drop for CloseOnDrop<'_, S> {
 
 impl<S: Source> Decoding<S> {
     /// Fills a parcel until it is full, the source ends, or reading would wait; with `waits`, may wait for the first
-    /// items.
-    fn fill(&mut self, parcel: &mut Parcel, waits: bool) {
+    /// items. `events_alone`: batches may be left out.
+    fn fill(&mut self, parcel: &mut Parcel, waits: bool, events_alone: bool) {
+        if events_alone && !std::mem::replace(&mut self.leaves_batches_out, true) {
+            self.source.leave_batches_out();
+        }
         let gives_rooms = self.source.gives_rooms();
         while !self.ended && !parcel.is_full() && (self.source.is_ready() || waits && parcel.is_empty()) {
             match self.source.next_item() {
@@ -316,6 +330,10 @@ impl<S: Source> Source for ReadAhead<S> {
         }
         self.next += 1;
         self.parcel.item(self.next - 1, &self.blocks).map(Some)
+    }
+
+    fn leave_batches_out(&mut self) {
+        self.shared.wants_events_alone.store(true, Ordering::Relaxed);
     }
 }
 

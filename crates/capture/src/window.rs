@@ -21,13 +21,15 @@ pub struct WindowSpec {
 ///
 /// Events always pass, so that mappings stay right. References and instructions are counted from the region's start;
 /// sleep and spinning outside count as zero. Cuts by instruction counts lie at the first block boundary at or after the
-/// place. A batch outside the region passes empty.
+/// place. A batch outside the region passes empty, and after it may be left out.
 pub struct Window<S> {
     inner: S,
     region: Region,
     passed_over: PassedOver,
     /// Spans of a batch that began before the region, counted from the region's start.
     spans: Vec<Span>,
+    /// Whether the source knows that the region has ended.
+    leaves_batches_out: bool,
 }
 
 /// What lies before the region: the whole stream, if the region never begins.
@@ -69,7 +71,8 @@ impl<S: Source> Window<S> {
             None => State::after_marker(&spec),
         };
         let region = Region { spec, state, start: None, length: None, references: 0 };
-        Window { inner, region, passed_over: PassedOver::default(), spans: Vec::new() }
+        let passed_over = PassedOver::default();
+        Window { inner, region, passed_over, spans: Vec::new(), leaves_batches_out: false }
     }
 
     /// Whether the region has begun. If not at the stream's end, tell the user why.
@@ -163,7 +166,10 @@ impl<S: Source> Source for Window<S> {
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        let Window { inner, region, passed_over, spans: moved } = self;
+        if self.has_ended() && !std::mem::replace(&mut self.leaves_batches_out, true) {
+            self.inner.leave_batches_out();
+        }
+        let Window { inner, region, passed_over, spans: moved, .. } = self;
         let batch = match inner.next_item()? {
             Some(Item::Batch(batch)) => batch,
             Some(Item::Event { event, .. }) => {
@@ -223,6 +229,7 @@ mod tests {
         /// References and instructions before the batch, and with it.
         before: (u64, u64),
         after: (u64, u64),
+        leaves_batches_out: bool,
     }
 
     const ACCESS: Access = Access { kind: Kind::Load, size: Size::from_code(3) };
@@ -240,6 +247,7 @@ mod tests {
                 spans: vec![],
                 before,
                 after,
+                leaves_batches_out: false,
             }
         }
 
@@ -264,6 +272,10 @@ mod tests {
             &self.header
         }
 
+        fn leave_batches_out(&mut self) {
+            self.leaves_batches_out = true;
+        }
+
         fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
             self.refs.clear();
             self.spans.clear();
@@ -271,6 +283,9 @@ mod tests {
             while let Some(&Act::Run { instructions, refs }) = self.acts.front() {
                 self.acts.pop_front();
                 self.run(instructions, refs);
+            }
+            if self.leaves_batches_out {
+                self.spans.clear();
             }
             if self.spans.is_empty() {
                 let at = RefIndex(self.after.0);

@@ -100,6 +100,10 @@ impl<S: Source> Source for MappingWatch<S> {
         Ok(item)
     }
 
+    fn leave_batches_out(&mut self) {
+        self.inner.leave_batches_out();
+    }
+
     fn gives_rooms(&self) -> bool {
         self.inner.gives_rooms()
     }

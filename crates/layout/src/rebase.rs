@@ -58,4 +58,8 @@ impl<S: Source> Source for RebasedSource<S> {
             }
         }
     }
+
+    fn leave_batches_out(&mut self) {
+        self.inner.leave_batches_out();
+    }
 }

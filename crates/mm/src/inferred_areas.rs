@@ -221,6 +221,10 @@ impl<S: Source> Source for InferredAreas<S> {
         }
     }
 
+    fn leave_batches_out(&mut self) {
+        self.inner.leave_batches_out();
+    }
+
     fn gives_rooms(&self) -> bool {
         self.inference.is_none() && self.inner.gives_rooms()
     }

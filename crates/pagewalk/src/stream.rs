@@ -119,6 +119,10 @@ impl<S: Source> Source for ReadablePrefix<S> {
             other => other,
         }
     }
+
+    fn leave_batches_out(&mut self) {
+        self.0.leave_batches_out();
+    }
 }
 
 /// The number of processors for this process; 1 if the host does not tell.

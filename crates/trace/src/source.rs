@@ -26,6 +26,9 @@ pub trait Source {
     /// The next item in program order, or `None` at the end.
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError>;
 
+    /// From now on only events are of interest: batches may be empty, or left out.
+    fn leave_batches_out(&mut self) {}
+
     /// Whether [`Source::give_room`] works.
     fn gives_rooms(&self) -> bool {
         false
@@ -54,6 +57,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
         (**self).next_item()
+    }
+
+    fn leave_batches_out(&mut self) {
+        (**self).leave_batches_out();
     }
 
     fn gives_rooms(&self) -> bool {

@@ -19,6 +19,7 @@ struct Steps {
     backlog: Option<Arc<Calls>>,
     /// The batch at which reading panics.
     spoiled: Option<usize>,
+    leaves_batches_out: bool,
 }
 
 /// Counts calls to a source's writer.
@@ -58,6 +59,7 @@ impl Steps {
             blocks: Dictionary::default(),
             backlog: None,
             spoiled: None,
+            leaves_batches_out: false,
         }
     }
 }
@@ -90,6 +92,9 @@ impl Source for Steps {
         self.room.refs.splice(..(before + size).min(self.room.refs.len()), refs);
         self.room.first_ref = before;
         self.room.spans.splice(..self.room.spans.len().min(1), [Span { block, first: 0 }]);
+        if self.leaves_batches_out {
+            return self.next_item();
+        }
         Ok(Some(Item::Batch(Batch {
             space: SpaceId(0),
             thread: ThreadId(1),
@@ -100,6 +105,10 @@ impl Source for Steps {
             wide: size % 2 == 0,
             blocks: &self.blocks,
         })))
+    }
+
+    fn leave_batches_out(&mut self) {
+        self.leaves_batches_out = true;
     }
 
     fn gives_rooms(&self) -> bool {
@@ -172,6 +181,23 @@ fn so_they_do_where_the_source_has_to_be_waited_for() {
         assert!(calls.waited.load(Ordering::Relaxed) > 0);
         assert_eq!(calls.stirred.load(Ordering::Relaxed), 1);
     }
+}
+
+#[test]
+fn batches_are_left_out_once_nobody_wants_them() {
+    let (mut events, mut batches) = (0, 0);
+    std::thread::scope(|scope| {
+        let mut ahead = read_ahead(scope, Steps::new(&sizes(), true), None).expect("a thread");
+        ahead.leave_batches_out();
+        while let Ok(Some(item)) = ahead.next_item() {
+            match item {
+                Item::Event { .. } => events += 1,
+                Item::Batch(_) => batches += 1,
+            }
+        }
+    });
+    assert_eq!(events, 100);
+    assert!(batches < 300, "all batches came");
 }
 
 /// Counts the batches that it sees, which come in order.

@@ -29,6 +29,8 @@ pub struct Reader<R> {
     instructions: u64,
     /// Data references and block executions read of the file.
     records: u64,
+    /// Whether chunks' columns stay unread.
+    leaves_batches_out: bool,
     finished: bool,
 }
 
@@ -52,6 +54,7 @@ impl<R: Read> Reader<R> {
             refs: 0,
             instructions: 0,
             records: 0,
+            leaves_batches_out: false,
             finished: false,
         })
     }
@@ -115,19 +118,22 @@ impl<R: Read> Reader<R> {
         if self.chunk.records() != head.records {
             return Err(malformed(start, "a chunk that holds another number of records than its frame says"));
         }
-        stored
-            .columns(&mut self.zstd, &mut self.decoder.columns)
-            .ok_or_else(wrong("a chunk with columns that do not decompress"))?;
         let marks =
             stored.marks(&mut self.zstd).ok_or_else(wrong("a chunk with events that make no sense"))?;
         self.marks = marks.into_iter().peekable();
-        self.decoder
-            .start_chunk(self.chunk.blocks)
-            .map_err(|why| malformed(start, &format!("a chunk: {why}")))?;
         self.chunk_offset = start;
         (self.thread, self.space) = (self.chunk.thread, self.chunk.space);
         (self.spans, self.refs, self.instructions) = (0, 0, 0);
-        Ok(())
+        if self.leaves_batches_out {
+            self.spans = self.chunk.spans;
+            return Ok(());
+        }
+        stored
+            .columns(&mut self.zstd, &mut self.decoder.columns)
+            .ok_or_else(wrong("a chunk with columns that do not decompress"))?;
+        self.decoder
+            .start_chunk(self.chunk.blocks)
+            .map_err(|why| malformed(start, &format!("a chunk: {why}")))
     }
 
     /// Checks that the chunk matched its head.
@@ -136,10 +142,12 @@ impl<R: Read> Reader<R> {
             return Ok(());
         }
         let chunk = std::mem::take(&mut self.chunk);
-        let result = self.decoder.finish();
-        let counts = self.refs == chunk.refs && self.instructions == chunk.instructions;
-        let result = result.and(if counts { Ok(()) } else { Err(UNEQUAL) });
-        result.map_err(|why| malformed(self.chunk_offset, &format!("a chunk: {why}")))?;
+        if !self.leaves_batches_out {
+            let result = self.decoder.finish();
+            let counts = self.refs == chunk.refs && self.instructions == chunk.instructions;
+            let result = result.and(if counts { Ok(()) } else { Err(UNEQUAL) });
+            result.map_err(|why| malformed(self.chunk_offset, &format!("a chunk: {why}")))?;
+        }
         self.records += chunk.records();
         (self.spans, self.refs) = (0, 0);
         Ok(())
@@ -222,6 +230,12 @@ impl<R: Read> Source for Reader<R> {
 
     fn give_room(&mut self, for_another: &mut BatchRoom) {
         self.decoder.give_room(for_another);
+    }
+
+    /// What is left of the chunk, and all chunks after it, tell only their events.
+    fn leave_batches_out(&mut self) {
+        self.leaves_batches_out = true;
+        self.spans = self.chunk.spans;
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {

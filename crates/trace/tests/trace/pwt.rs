@@ -1,8 +1,10 @@
 //! The `.pwt` format: everything is read back, and nothing else ever is.
 
 use crate::common::{Disk, Step, Stream, block, header, map, read};
-use pagewalk_trace::pwt::{Writer, events, fuzz_one, info};
-use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Mapping, Ref, SourceError, Span, ThpDisable};
+use pagewalk_trace::pwt::{Reader, Writer, events, fuzz_one, info};
+use pagewalk_trace::{
+    Analysis, Batch, Dictionary, Event, Item, Mapping, Ref, Source, SourceError, Span, ThpDisable,
+};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::io::{self, Cursor};
@@ -124,6 +126,26 @@ proptest! {
         let refs = steps.iter().map(|step| if let Step::Execution { refs, .. } = step { refs.len() } else { 0 });
         prop_assert_eq!(info.references, refs.sum::<usize>() as u64);
         prop_assert_eq!(events(file.as_slice(), |_| true).unwrap().events, events_of(&steps));
+    }
+
+    /// Wherever batches are left out from, in the middle of a chunk or at its end.
+    #[test]
+    fn events_remain_where_batches_are_left_out(stream in stream(), chunk in 1..50u64, items in 0..60usize) {
+        let file = stream.to_file(7, chunk);
+        let mut reader = Reader::new(file.as_slice()).unwrap();
+        let mut events = Vec::new();
+        for item in 0.. {
+            if item == items {
+                reader.leave_batches_out();
+            }
+            match reader.next_item().unwrap() {
+                Some(Item::Batch(_)) => prop_assert!(item < items),
+                Some(Item::Event { event, .. }) => events.push(event),
+                None => break,
+            }
+        }
+        let all = events_of(&stream.steps).into_iter().map(|(_, event)| event);
+        prop_assert_eq!(events, all.collect::<Vec<_>>());
     }
 
     #[test]
