@@ -1,6 +1,6 @@
 //! Checks the pictures that a study asks for.
 
-use crate::selection::of_metrics;
+use crate::selection::{choice_of_study, of_metrics};
 use crate::study::{MachineVariant, Study, SystemChoice};
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
@@ -79,7 +79,9 @@ fn check_values(plot: &Plot, study: &Study) -> Result<(), String> {
         let values = values_of(key, study);
         if !values.contains(&value.to_string()) {
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            return Err(format!("at: {key} = \"{value}\": {}", choice(&value.to_string(), &values)));
+            let from = if key == "structure" { "structures".to_owned() } else { format!("[[{key}]]") };
+            let choice = choice_of_study(&value.to_string(), &values, &from);
+            return Err(format!("at: {key} = \"{value}\": {choice}"));
         }
     }
     Ok(())

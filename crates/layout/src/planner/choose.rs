@@ -193,8 +193,7 @@ fn by_reuses(found: &StreamReuses, options: &PlannerOptions) -> Vec<Shifts> {
         (best.shifts, did)
     };
     let recorded = vec![0; found.movables.all().len()];
-    let nothing =
-        "No layout that was found is better on every machine: all objects keep their sets.".to_owned();
+    let nothing = "No layout that was found is better: all objects keep their sets.".to_owned();
     search::best(found, options.starts, options.seed)
         .into_iter()
         .map(told)

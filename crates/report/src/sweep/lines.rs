@@ -47,7 +47,11 @@ pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
     let drawn = |(title, cells): (String, Vec<&MachineCell>)| {
         let picture = match plot.is_by_machine() {
             true => parts::bars(plot, &title, &cells),
-            false => picture(plot, &title, &lines(plot, &cells, result))?,
+            false => {
+                let (drawn, killed): (Vec<_>, Vec<_>) =
+                    cells.into_iter().partition(|cell| plot.is_over_time() || !cell.was_killed());
+                picture(plot, [&title, &subtitle(plot, killed.len())], &lines(plot, &drawn, result))?
+            }
         };
         Some(Panel { picture, title })
     };
@@ -164,8 +168,18 @@ fn steps(cell: &MachineCell) -> Vec<(i64, f64)> {
     steps
 }
 
+/// What is drawn, and how many cells are left out: figures of killed programs end early.
+fn subtitle(plot: &Plot, killed: usize) -> String {
+    let drawn = plot.y.join(", ");
+    match killed {
+        0 => drawn,
+        1 => format!("{drawn} (left out: one killed program)"),
+        many => format!("{drawn} (left out: {many} killed programs)"),
+    }
+}
+
 /// `None` without any point.
-fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Option<Picture> {
+fn picture(plot: &Plot, [title, subtitle]: [&str; 2], lines: &[Line]) -> Option<Picture> {
     if lines.is_empty() {
         return None;
     }
@@ -180,7 +194,7 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Option<Picture> {
     let y = |value: f64| TOP + (1.0 - value / top) * HEIGHT;
     let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + 46.0);
     picture.text("strong", [0.0, 13.0], "start", title);
-    picture.text("", [0.0, 31.0], "start", &plot.y.join(", "));
+    picture.text("", [0.0, 31.0], "start", subtitle);
     for tick in 0..=(top / step).round() as u32 {
         let value = f64::from(tick) * step;
         picture.line("grid", [LEFT, y(value)], [LEFT + WIDTH, y(value)]);

@@ -73,7 +73,8 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
     let has_kernels = cells.iter().any(|cell| cell.os.is_some());
     if has_kernels || !caches.is_empty() {
         let cycles: MakeCell = Box::new(|cell, _| Cell::figure(figure(mcpi(cell)), mcpi(cell)));
-        columns.push((Column::stays("cycles per instr."), cycles));
+        let of = if caches.is_empty() { "translation" } else { "memory system" };
+        columns.push((Column::stays(format!("{of} cycles per instr.")), cycles));
     }
     if has_kernels {
         let saved: MakeCell = Box::new(|cell, base| Cell::real(time_saved(cell, base), signed));

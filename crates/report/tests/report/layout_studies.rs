@@ -293,3 +293,20 @@ fn panels_and_lines_name_the_key_of_a_value() {
     let names: Vec<String> = pictures(&result).into_iter().map(|file| file.name).collect();
     assert!(names.iter().any(|name| name == "plot-1-cores_2.svg"), "{names:?}");
 }
+
+/// `small` is killed in `mach3`.
+#[test]
+fn plots_leave_killed_programs_out_and_say_so() {
+    let mut result = under(&["linux", "small"]);
+    let found = [("layout".to_owned(), Value::Text("found".to_owned()))];
+    // Panels: one for each kernel and structure, of which one has no point.
+    result.plots = vec![Plot { at: found.clone().into(), ..plot("cores", "walks", "layout") }];
+    assert_eq!(section(&result, "plots").matches("<svg").count(), 3);
+    // One for each structure.
+    result.plots = vec![Plot { at: found.into(), ..plot("cores", "walks", "os") }];
+    let plots = section(&result, "plots");
+    assert_eq!((plots.matches("<svg").count(), plots.matches(">small</text>").count()), (2, 1), "{plots}");
+    assert_eq!(plots.matches(">walks (left out: 2 killed programs)</text>").count(), 1, "{plots}");
+    result.machines.retain(|cell| cell.parameters["cores"] == Value::Integer(1));
+    assert!(section(&result, "plots").contains(">walks (left out: one killed program)</text>"));
+}

@@ -368,6 +368,7 @@ fn mistakes_are_named() {
         (compare("metric = \"last_level.misses\", best = \"cores\""), ["metrics of sets", "one core"]),
         (plot("lines = \"cores\""), ["x = \"cores\"", "other keys"]),
         (plot("at = { os = \"host\" }"), ["y: \"kernel.faults\"", "there is none here"]),
+        (plot("at = { layout = \"l\" }"), ["at: layout = \"l\"", "choose from none: see [[layout]]"]),
         (layout("from = \"x\""), ["layout `l`: from: \"x\"", "choose from a"]),
         (layout("traces = [\"x\"]"), ["layout `l`: traces: \"x\"", "choose from a"]),
     ];
