@@ -8,14 +8,14 @@ use crate::colors::color_misses;
 use crate::makers::made_by;
 use crate::waits::MachineWaits;
 use alternatives::what_if;
-use pagewalk_mm::{MappingId, MappingInfo};
+use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Group, Heat, HeatRow, MachineResult, MappingRow, PageRow, ProcessResult,
     ReachPoint,
 };
 use pagewalk_report::{NO_SYMBOL, STRIPPED, printable};
-use pagewalk_sim::{DesignCounts, FunctionWalks, PageWalks, ProfileResult};
+use pagewalk_sim::{DesignCounts, FunctionWalks, PageWalks, ProfileResult, ProgramFunctions};
 use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
@@ -99,9 +99,8 @@ impl Namer {
         detail: Detail,
     ) -> ProcessResult {
         let (attribution, jit) = self.attribution(header.pid, &machines[0], findings, detail);
-        let jit = jit
-            .map(|error| format!("the names of code made while it ran: {}", printable(&error.to_string())));
-        let losses = jit.into_iter().chain(self.unnamed(&attribution)).collect();
+        let jit = jit.map(|error| no_jit_names(&error));
+        let losses = jit.into_iter().chain(self.unnamed(&attribution.functions)).collect();
         let space = findings.space();
         let label = |id: MappingId| label(&attribution.mappings, &space.info(id).name);
         let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, label, &machines[0]));
@@ -120,14 +119,32 @@ impl Namer {
         process
     }
 
+    /// The costliest functions of an arrangement's programs on the first machine, and what is lost of their names.
+    /// `headers`: of the programs' streams, by process.
+    pub fn programs(
+        &self,
+        headers: &[StreamHeader],
+        programs: Vec<ProgramFunctions<'_>>,
+    ) -> (Vec<FunctionRow>, Vec<String>) {
+        let (mut rows, mut losses) = (Vec::new(), Vec::new());
+        for ProgramFunctions { process, walks, space, .. } in programs {
+            let pid = headers.get(process.index()).map_or(0, |header| header.pid);
+            let (functions, jit) = self.functions(pid, walks, space, &MachineWaits::default());
+            join(&mut rows, functions);
+            losses.extend(jit.map(|error| no_jit_names(&error)));
+        }
+        keep_costliest(&mut rows, FUNCTIONS_MAX);
+        losses.extend(self.unnamed(&rows));
+        (rows, losses)
+    }
+
     /// Files whose functions have no names, since the files have been rebuilt.
-    fn unnamed(&self, attribution: &Attribution) -> Vec<String> {
+    fn unnamed(&self, functions: &[FunctionRow]) -> Vec<String> {
         let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_seen = |file: &&String| attribution.functions.iter().any(|row| row.object == **file);
+        let is_seen = |file: &&String| functions.iter().any(|row| row.object == **file);
         let of_another_build = symbols.rebuilt().iter().filter(is_seen).map(|file| rebuilt(file));
-        let is_unread = |problem: &&ObjectError| {
-            attribution.functions.iter().any(|row| Path::new(&row.object) == problem.path)
-        };
+        let is_unread =
+            |problem: &&ObjectError| functions.iter().any(|row| Path::new(&row.object) == problem.path);
         let unread = symbols.problems().iter().filter(is_unread);
         let unread = unread.map(|problem| printable(&problem.to_string()));
         of_another_build.chain(unread).collect()
@@ -142,7 +159,7 @@ impl Namer {
     ) -> (Attribution, Option<JitError>) {
         let waits = MachineWaits::new(findings);
         let mappings = self.mappings(findings, detail, &waits);
-        let (mut functions, jit) = self.functions(pid, findings, &waits);
+        let (mut functions, jit) = self.functions(pid, findings.functions(), findings.space(), &waits);
         keep_costliest(&mut functions, if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let (pages, pages_left_out) = page_rows(findings, &waits, detail);
         let groups = threads(&findings.groups(), |_| None);
@@ -178,14 +195,15 @@ impl Namer {
     fn functions(
         &self,
         pid: u32,
-        findings: &ProfileResult<'_>,
+        walks: Vec<FunctionWalks>,
+        space: &AddressSpace,
         waits: &MachineWaits,
     ) -> (Vec<FunctionRow>, Option<JitError>) {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jit = None;
         let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
-        for walks in findings.functions() {
-            let mut info = findings.space().info(walks.mapping);
+        for walks in walks {
+            let mut info = space.info(walks.mapping);
             let mut place = code_of_file(info).then_some(walks.file_offset);
             let mut symbol = place.map(|offset| {
                 symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(offset))
@@ -193,7 +211,7 @@ impl Namer {
             // A missing file, such as a memfd, may be a container for JIT code, as anonymous memory is.
             let is_known = place.is_some() && Path::new(&info.name).is_file();
             if let Some(moved) = walks.moved.as_ref().filter(|_| !is_known) {
-                let from = findings.space().info(moved.from.mapping);
+                let from = space.info(moved.from.mapping);
                 let (build, offset) = (from.build_id.as_deref(), FileOffset(moved.from.offset));
                 let code = (FileOffset(moved.offset), &*moved.code);
                 if let Some(found) = symbols.lookup_copy(&from.name, build, offset, code) {
@@ -236,6 +254,26 @@ impl Namer {
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         (rows, jit.and_then(Result::err))
     }
+}
+
+/// Why code that a program made has no names.
+fn no_jit_names(error: &JitError) -> String {
+    format!("the names of code made while it ran: {}", printable(&error.to_string()))
+}
+
+/// Adds the functions of another program to those of others, which may run the same code.
+fn join(all: &mut Vec<FunctionRow>, functions: Vec<FunctionRow>) {
+    for row in functions {
+        match all.iter_mut().find(|known| (&known.object, &known.name) == (&row.object, &row.name)) {
+            Some(known) => {
+                known.walks_fetch += row.walks_fetch;
+                known.walks_data += row.walks_data;
+                known.walk_cycles = known.walk_cycles.saturating_add(row.walk_cycles);
+            }
+            None => all.push(row),
+        }
+    }
+    all.sort_by_key(|row| Reverse(row.walk_cycles));
 }
 
 /// Keeps the functions whose walks, and those whose waits, cost most: `many` each.

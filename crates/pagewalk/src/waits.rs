@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 /// Pages that results list because they wait, at most.
 const PAGES_MAX: usize = 200;
 
-/// The waits of the first machine.
+/// The waits of the first machine; by default none are known.
+#[derive(Default)]
 pub(crate) struct MachineWaits {
     pages: BTreeMap<(MappingId, VirtAddr), Waits>,
     /// Levels of its caches; 0: it has none.

@@ -2,13 +2,17 @@
 
 use pagewalk_cache::LEVELS;
 use pagewalk_mm::{AddressSpace, MappingId};
-use pagewalk_trace::Block;
+use pagewalk_trace::{Block, Event, Mapping};
+use pagewalk_translate::Asid;
 use pagewalk_units::VirtAddr;
+use std::ops::Range;
 
 /// A walk of the first design, for its observer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Walk<'a> {
+    /// The running process.
+    pub process: Asid,
     /// First byte of the base page.
     pub page: VirtAddr,
     /// Its mapping.
@@ -64,7 +68,7 @@ pub struct Wait<'a> {
     pub waits: Waits,
 }
 
-/// Observes every walk of the first design, and every miss of its caches of memory.
+/// Observes every walk of the first machine, on all of its cores, and every miss of its caches of memory.
 pub trait Observer: Send {
     /// Whether it hears of misses of caches.
     const OBSERVES_WAITS: bool = false;
@@ -72,11 +76,23 @@ pub trait Observer: Send {
     /// A walk happened. `space` is the address space at that moment.
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
 
+    /// Code of a process in this range may change from now on.
+    fn on_lost_code(&mut self, _process: Asid, _range: Range<u64>) {}
+
     /// A wait in the [page](Wait::page_id) comes soon: an observer may prefetch what it needs then.
     fn expect_wait(&self, _page_id: u32) {}
 
     /// A reference missed a cache. Lines of one reference may be told apart.
     fn on_wait(&mut self, _wait: &Wait<'_>, _space: &AddressSpace) {}
+}
+
+/// The addresses whose code an event may change.
+pub(crate) fn lost_code(event: &Event, space: &AddressSpace) -> Option<Range<u64>> {
+    let (Event::Unmap { start, bytes } | Event::Map(Mapping { start, bytes, .. })) = event else {
+        return None;
+    };
+    let range = start.0..start.0.saturating_add(*bytes);
+    space.has_code(range.clone()).then_some(range)
 }
 
 /// Observes nothing.

@@ -77,7 +77,8 @@ pub use offline::{ChosenBlock, OfflineError, OfflineResult, RejectedBlocks, Repl
 pub use pass::Pass;
 pub use player::StructureCounts;
 pub use profile::{
-    Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult, Reach,
+    Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult,
+    ProgramFunctions, Reach,
 };
 pub use simulation::Simulation;
 pub use spec::DesignSpec;

@@ -6,6 +6,7 @@ use crate::data_side::{DataSideError, DataSides};
 use crate::error::PassError;
 use crate::groups::{GroupCounts, Groups};
 use crate::pass::Pass;
+use crate::profile::{ProgramFunctions, Programs};
 use crate::share::{EngineKind, Share};
 use crate::spec::DesignSpec;
 use crate::system::System;
@@ -47,6 +48,10 @@ pub(crate) trait Engine: Analysis + Send {
     fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
     /// The simulated kernels of the first design, by process.
     fn kernels(&self) -> Vec<(Asid, &Kernel)>;
+    /// From now on keeps the walks of the first machine by function.
+    fn keep_functions(&mut self);
+    /// Those walks, for each address space; empty if they are not kept.
+    fn functions(&self) -> Vec<ProgramFunctions<'_>>;
     fn finish(&mut self) -> Vec<DesignCounts>;
 }
 
@@ -66,7 +71,7 @@ fn engine(
             Box::new(if arrangement.global_files { system.with_global_files() } else { system })
         }
         EngineKind::Pass => {
-            let pass = Pass::with_cores(designs, cores)?;
+            let pass = Pass::on_cores(designs, cores, Programs::default())?;
             Box::new(if arrangement.global_files { pass.with_global_files()? } else { pass })
         }
     })
@@ -163,6 +168,14 @@ impl Player {
         visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
     }
 
+    /// See [`Simulation::functions`](crate::Simulation::functions).
+    pub fn functions(&self) -> Vec<ProgramFunctions<'_>> {
+        let visitors = || self.system.iter().flat_map(|system| &system.visitors);
+        let mut functions = self.engine.functions();
+        functions.retain(|of| !visitors().any(|visitor| visitor.asid == of.process));
+        functions
+    }
+
     /// See [`Simulation::groups`](crate::Simulation::groups).
     pub fn groups(&self) -> Vec<GroupCounts> {
         self.groups.as_ref().map_or_else(Vec::new, Groups::all)
@@ -256,7 +269,7 @@ impl Analysis for Player {
     }
 }
 
-impl Engine for Pass {
+impl Engine for Pass<Programs> {
     // Kernels share a pass only if there is one process.
     fn begin_as_child(&mut self, _asid: Asid) {
         Pass::begin_as_child(self);
@@ -288,6 +301,14 @@ impl Engine for Pass {
 
     fn kernels(&self) -> Vec<(Asid, &Kernel)> {
         self.kernel(0).map(|kernel| (Asid::default(), kernel)).into_iter().collect()
+    }
+
+    fn keep_functions(&mut self) {
+        self.observer.keep();
+    }
+
+    fn functions(&self) -> Vec<ProgramFunctions<'_>> {
+        Pass::functions(self)
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {
@@ -326,6 +347,14 @@ impl Engine for System {
 
     fn kernels(&self) -> Vec<(Asid, &Kernel)> {
         self.kernels_by_process()
+    }
+
+    fn keep_functions(&mut self) {
+        System::keep_functions(self);
+    }
+
+    fn functions(&self) -> Vec<ProgramFunctions<'_>> {
+        System::functions(self)
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {

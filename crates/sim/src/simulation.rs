@@ -19,6 +19,7 @@ use crate::counts::{DesignCounts, SpaceCounts};
 use crate::error::PassError;
 use crate::groups::GroupCounts;
 use crate::player::{Player, StructureCounts};
+use crate::profile::ProgramFunctions;
 use crate::share::Share;
 use crate::spec::DesignSpec;
 use pagewalk_mm::Kernel;
@@ -152,6 +153,18 @@ impl Simulation {
     /// The simulated kernels of the first design, by process.
     pub(crate) fn kernels(&mut self) -> Vec<(Asid, &Kernel)> {
         self.first().engine.kernels()
+    }
+
+    /// Keeps the first machine's walks by function. Call it before the run.
+    pub fn keeping_functions(mut self) -> Simulation {
+        self.players[0].engine.keep_functions();
+        self
+    }
+
+    /// The first machine's walks by function, for each program, if they are kept. Data sides that share an engine have
+    /// none.
+    pub fn functions(&mut self) -> Vec<ProgramFunctions<'_>> {
+        self.first().functions()
     }
 
     /// Parts of the programs with counters of their own on the first machine.

@@ -134,6 +134,39 @@ fn alternatives_go_with_every_arrangement() {
 }
 
 #[test]
+fn every_arrangement_names_the_functions_that_walk() {
+    let place = recorded();
+    let functions = |more: &[&str]| {
+        let result = simulate(&place, more);
+        let attribution = result["processes"][0]["attribution"].clone();
+        (attribution["functions"].as_array().expect("functions").clone(), result)
+    };
+    let (alone, _) = functions(&["t.pwt"]);
+    assert_eq!(alone[0]["name"], "work", "{alone:?}");
+    for same in [
+        &["--cores", "1", "t.pwt"][..],
+        &["--os", "asap", "t.pwt"],
+        &["--quantum", "1000000000000", "t.pwt", "empty.pwt"],
+    ] {
+        assert_eq!(functions(same).0, alone, "{same:?}");
+    }
+    for more in [
+        &["--cores", "2", "t.pwt"][..],
+        &["--cores", "2", "--structure", "mach3", "t.pwt"],
+        &["--quantum", "1000", "--structure", "mach3", "--os", "linux", "t.pwt", "t.pwt"],
+    ] {
+        let (found, result) = functions(more);
+        let sum = |rows: &[Value], key: &str| rows.iter().filter_map(|row| row[key].as_u64()).sum::<u64>();
+        let walks = sum(&found, "walks_fetch") + sum(&found, "walks_data");
+        let groups = result["processes"][0]["attribution"]["groups"].as_array().expect("groups");
+        let programs = groups.iter().filter(|group| group["kind"] == "process");
+        let of_programs: u64 = programs.filter_map(|group| group["metrics"]["walks"].as_u64()).sum();
+        let all = if of_programs > 0 { of_programs } else { metric(&result, "walks") };
+        assert_eq!((found[0]["name"].as_str(), walks), (Some("work"), all), "{more:?}");
+    }
+}
+
+#[test]
 fn a_program_that_runs_goes_where_its_trace_does() {
     let place = Place::new();
     let work = place.compile("work", WORK);

@@ -1,15 +1,15 @@
 //! Runs a process's threads on several cores.
 
-use super::groups::groups;
+use super::groups::attribution;
 use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
-use crate::findings::short;
+use crate::findings::{Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow};
 use pagewalk_mm::ThpMode;
-use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
+use pagewalk_report::schema::{ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
@@ -35,12 +35,12 @@ impl Analysis for Cores {
     }
 }
 
-/// Follows `source` to its end on `cores` cores of each machine. `replayed` are the counts under kernels that know the
+/// Follows `source` to its end on the experiment's cores of each machine. `replayed` are the counts under kernels that know the
 /// future.
 pub fn stream<S: Source>(
     experiment: &Experiment,
     source: S,
-    cores: usize,
+    namer: &Namer,
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
@@ -52,7 +52,7 @@ pub fn stream<S: Source>(
         all.several.begin_as_child(Asid::default());
     }
     let ending = follow(source, &experiment.window, &mut all);
-    (result(experiment, (&header, &ending), &mut all, &rivals, cores, replayed), ending)
+    (result(experiment, (&header, &ending), &mut all, (namer, &rivals), replayed), ending)
 }
 
 /// The machines on their cores, then the first one with private and with shared last level, then all rivals; and the
@@ -84,13 +84,14 @@ fn result(
     experiment: &Experiment,
     (header, ending): (&StreamHeader, &Ending),
     all: &mut Cores,
-    rivals: &Rivals,
-    cores: usize,
+    (namer, rivals): (&Namer, &Rivals),
     replayed: &[DesignCounts],
 ) -> ProcessResult {
+    let cores = experiment.cores.map_or(1, usize::from);
     let counts = all.several.finish();
     let one = all.one.finish();
-    let groups = groups(experiment, std::slice::from_ref(header), &mut all.several);
+    let (attribution, lost_names) =
+        attribution(experiment, namer, std::slice::from_ref(header), &mut all.several);
     let machine = &experiment.machines[0];
     let did = all.several.counts();
     let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), &[("cores", cores as u64)]);
@@ -110,9 +111,10 @@ fn result(
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
-        attribution: Attribution { groups, ..Attribution::default() },
+        attribution,
         what_if,
         kernels,
+        losses: [ending.losses.clone(), lost_names].concat(),
         ..followed(header, ending)
     }
 }

@@ -1,18 +1,31 @@
-//! The parts of a run: processes, an operating system's kernel and servers, cores and threads.
+//! Who pays in an arrangement: functions, and the parts of a run: processes, an operating system's kernel and servers, cores and threads.
 
 use super::spec::Experiment;
-use crate::findings::threads;
+use crate::findings::{Namer, threads};
 use pagewalk_mm::structure::Visitor;
 use pagewalk_report::metrics::record_count;
-use pagewalk_report::schema::{Group, Metrics};
+use pagewalk_report::schema::{Attribution, Group, Metrics};
 use pagewalk_sim as sim;
 use pagewalk_sim::{DesignCounts, SpaceCounts};
 use pagewalk_sweep::group_metrics;
 use pagewalk_trace::StreamHeader;
 use pagewalk_translate::Asid;
 
+/// The groups and the functions of a finished arrangement of these streams, on the first machine; and what is lost of
+/// the functions' names.
+pub fn attribution(
+    experiment: &Experiment,
+    namer: &Namer,
+    headers: &[StreamHeader],
+    system: &mut sim::Simulation,
+) -> (Attribution, Vec<String>) {
+    let groups = groups(experiment, headers, system);
+    let (functions, losses) = namer.programs(headers, system.functions());
+    (Attribution { groups, functions, ..Attribution::default() }, losses)
+}
+
 /// The groups of a finished arrangement of these streams. A lone process is no group: it is the whole.
-pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Simulation) -> Vec<Group> {
+fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Simulation) -> Vec<Group> {
     let takes_turns = experiment.sharing.is_some();
     let program = |space: Asid| headers.get(space.index()).map(program);
     let mut groups = Vec::new();

@@ -1,7 +1,7 @@
 //! Simulates one process under several kernels, which build superpages as it runs: the experiment's, and those of
 //! machines with an `[os]`.
 
-use super::groups::groups;
+use super::groups::attribution;
 use super::profile;
 use super::rivals::{KernelDesign, Rivals};
 use super::rows::{self, followed, modelled, perfect};
@@ -12,7 +12,7 @@ use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::OsSpec;
 use pagewalk_report::kernel_costs::{USUAL_WORK, charge_alike, usual_work};
-use pagewalk_report::schema::{Attribution, KernelResult, ProcessResult};
+use pagewalk_report::schema::{KernelResult, ProcessResult};
 use pagewalk_sim::{Arrangement, DesignCounts, KernelError, PassError, held_orders};
 use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::Asid;
@@ -102,7 +102,7 @@ impl PassResult {
         let header = source.header().clone();
         let thp = machines::thp(experiment.thp, &header.thp);
         let pass = kernels.arranged(experiment, &experiment.machines, thp, &Arrangement::default());
-        let mut pass = pass.expect("the experiment was checked");
+        let mut pass = pass.expect("the experiment was checked").keeping_functions();
         if header.origin == Origin::Fork {
             pass.begin_as_child(Asid::default());
         }
@@ -112,12 +112,14 @@ impl PassResult {
         }
         let ending = follow_ahead(source, &experiment.window, &mut pass);
         let counts = pass.finish();
-        let groups = groups(experiment, std::slice::from_ref(&header), &mut pass);
+        let (attribution, lost_names) =
+            attribution(experiment, namer, std::slice::from_ref(&header), &mut pass);
         let base = &counts[0];
         let process = ProcessResult {
             machines: rows::machines(&experiment.machines, &counts[..experiment.machines.len()], None, &[]),
-            attribution: Attribution { groups, ..Attribution::default() },
+            attribution,
             what_if: vec![modelled(base, "baseline", "as the host's kernel has it", base), perfect(base)],
+            losses: [ending.losses.clone(), lost_names].concat(),
             ..followed(&header, &ending)
         };
         PassResult { process, ending, counts }

@@ -111,7 +111,8 @@ impl Rivals {
         other: &Arrangement,
     ) -> Result<(sim::Simulation, sim::Simulation), Error> {
         let one = Rivals::default().arranged(experiment, &machines[..1], thp, other)?;
-        Ok((self.arranged(experiment, machines, thp, &experiment.arrangement())?, one))
+        let all = self.arranged(experiment, machines, thp, &experiment.arrangement())?;
+        Ok((all.keeping_functions(), one))
     }
 
     /// The first kernel that knows the future, and so replays the stream.

@@ -199,9 +199,9 @@ impl Experiment {
         replayed: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
         match (self.cores, self.by_traps, &self.structure) {
-            (Some(cores), ..) => cores::stream(self, source, cores.into(), replayed),
+            (Some(_), ..) => cores::stream(self, source, namer, replayed),
             (None, Some(host), _) => traps::stream(self, source, host),
-            (None, None, Some(structure)) => structure::once(self, structure, source, replayed),
+            (None, None, Some(structure)) => structure::once(self, structure, source, namer, replayed),
             (None, None, None) if self.has_kernels() => {
                 kernels::once(self, source, (namer, detail), replayed)
             }
@@ -249,7 +249,7 @@ impl Experiment {
             listener,
         )?;
         let cut = all.endings.iter().any(|ending| ending.cut);
-        let process = all.result(self, &replayed);
+        let process = all.result(self, &Namer::default(), &replayed);
         replays.check_unchanged(&replayed, &process)?;
         Ok(ExperimentOutcome { result: self.result(engine, host, vec![process]), cut })
     }

@@ -1,16 +1,16 @@
 //! Runs programs in an operating system whose kernel and servers touch pages of their own.
 
-use super::groups::groups;
+use super::groups::attribution;
 use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
-use crate::findings::short;
+use crate::findings::{Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
 use pagewalk_mm::structure::StructureSpec;
-use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
+use pagewalk_report::schema::{ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Origin, Source};
@@ -31,6 +31,7 @@ pub fn once<S: Source + Send>(
     experiment: &Experiment,
     structure: &StructureSpec,
     source: S,
+    namer: &Namer,
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
@@ -43,7 +44,8 @@ pub fn once<S: Source + Send>(
     let ending = follow_ahead(source, &experiment.window, &mut both);
     let (mut system, mut alone) = both;
     let counts = system.finish();
-    let groups = groups(experiment, std::slice::from_ref(&header), &mut system);
+    let (attribution, lost_names) =
+        attribution(experiment, namer, std::slice::from_ref(&header), &mut system);
     let did = system.counts().unwrap_or_default();
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, rest) = counts.split_at(experiment.machines.len());
@@ -53,9 +55,10 @@ pub fn once<S: Source + Send>(
         structure: Some(structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
-        attribution: Attribution { groups, ..Attribution::default() },
+        attribution,
         what_if,
         kernels,
+        losses: [ending.losses.clone(), lost_names].concat(),
         ..followed(&header, &ending)
     };
     (process, ending)

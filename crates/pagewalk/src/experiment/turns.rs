@@ -1,15 +1,16 @@
 //! Runs several processes in turns, which end after instructions or at system calls.
 
-use super::groups::groups;
+use super::groups::attribution;
 use super::rivals::Rivals;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
+use crate::findings::Namer;
 use crate::listener::Listener;
 use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
-use pagewalk_report::schema::{Attribution, Heat, ProcessResult, WhatIf};
+use pagewalk_report::schema::{Heat, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts, Sharing};
 use pagewalk_sweep::named_together;
@@ -103,9 +104,14 @@ impl InterleavedStreams {
 
     /// All processes as one: counters of the machines, and of each process. `replayed` are the counts under kernels
     /// that know the future.
-    pub fn result(mut self, experiment: &Experiment, replayed: &[DesignCounts]) -> ProcessResult {
+    pub fn result(
+        mut self,
+        experiment: &Experiment,
+        namer: &Namer,
+        replayed: &[DesignCounts],
+    ) -> ProcessResult {
         let counts = self.shared.finish();
-        let groups = groups(experiment, &self.headers, &mut self.shared);
+        let (attribution, lost_names) = attribution(experiment, namer, &self.headers, &mut self.shared);
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let otherwise = self.otherwise.finish().swap_remove(0);
@@ -126,14 +132,14 @@ impl InterleavedStreams {
             program: named_together(&names),
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
-            losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
+            losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).chain(lost_names).collect(),
             cut_short: None,
             thp_disable: None,
             inferred_gap: self.headers.iter().find_map(|header| header.inferred_gap),
             structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
-            attribution: Attribution { groups, ..Attribution::default() },
+            attribution,
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,

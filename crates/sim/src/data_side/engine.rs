@@ -3,6 +3,7 @@
 use super::DataSides;
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::player::Engine;
+use crate::profile::ProgramFunctions;
 use pagewalk_mm::Kernel;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
@@ -42,6 +43,13 @@ impl Engine for DataSides {
 
     fn core_counts(&self, _core: usize) -> Vec<DesignCounts> {
         self.design_counts()
+    }
+
+    /// Data sides look pages up, not code.
+    fn keep_functions(&mut self) {}
+
+    fn functions(&self) -> Vec<ProgramFunctions<'_>> {
+        Vec::new()
     }
 
     /// The host's kernel runs.

@@ -21,17 +21,17 @@
 //! Arm's global bit for inherited library code (and Arm's domains exclude other processes). Skarlatos et al.,
 //! "BabelFish", ISCA 2020: entries that the processes of a container group share.
 
-use crate::attribution::{NoObserver, Observer};
+use crate::attribution::Observer;
 use crate::bits::bits;
 use crate::error::PassError;
 use crate::pass::Pass;
 use crate::store::Globals;
 use pagewalk_translate::Asid;
 
-impl Pass<NoObserver> {
+impl<O: Observer> Pass<O> {
     /// Makes file pages mapped without the right to write global. Call it before the pass runs. A design that maps
     /// everything by huge pages has no base pages to share, which is an error.
-    pub fn with_global_files(mut self) -> Result<Pass, PassError> {
+    pub fn with_global_files(mut self) -> Result<Pass<O>, PassError> {
         if let Some(design) = bits(self.store.block_designs).next() {
             return Err(PassError::HugeGlobals(self.designs[design].name.clone()));
         }

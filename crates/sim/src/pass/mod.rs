@@ -29,7 +29,9 @@ mod unfolded_order;
 mod visitor;
 mod walks;
 
-use crate::attribution::{NoObserver, Observer};
+pub(crate) use place::ReferencePlace;
+
+use crate::attribution::{NoObserver, Observer, lost_code};
 use crate::bits::bits;
 use crate::classes::{FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
@@ -40,7 +42,6 @@ use crate::pages::pages_of;
 use crate::pass::cores::Cores;
 use crate::pass::course::{ExecutionTotals, PassProgress};
 use crate::pass::follower::Follower;
-use crate::pass::place::ReferencePlace;
 use crate::pass::process::{Process, Spaces};
 use crate::pass::sets::Sets;
 use crate::pass::together::check_together;
@@ -367,7 +368,9 @@ impl<O: Observer> Pass<O> {
                 self.designs[design].miss(&mut self.store, &self.process.space, class, kind, page, now);
             if self.sets.deferring >> design & 1 != 0 {
                 self.defer(design, class, walked.map(|_| page), &place);
-            } else if let (0, Some(cost)) = (design, walked) {
+            } else if let Some(cost) = walked
+                && self.observes(design)
+            {
                 self.observe(page, class == FETCH, cost, place, now);
             }
             walked_by |= u64::from(walked.is_some()) << design;
@@ -429,6 +432,9 @@ impl<O: Observer> Analysis for Pass<O> {
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        if let Some(range) = lost_code(event, &self.process.space) {
+            self.observer.on_lost_code(self.store.asid, range);
+        }
         let mut changes = Vec::new();
         self.process.space.apply(event, &mut changes);
         for change in changes {

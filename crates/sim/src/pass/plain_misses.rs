@@ -50,7 +50,9 @@ impl<O: Observer> Pass<O> {
             let walked = self.designs[design].miss_plain(&mut self.store, class, kind, page, vpn);
             if self.sets.deferring >> design & 1 != 0 {
                 self.defer(design, class, walked.map(|_| page), &place);
-            } else if let (0, Some(cost)) = (design, walked) {
+            } else if let Some(cost) = walked
+                && self.observes(design)
+            {
                 self.observe(page, class == FETCH, cost, place, self.executed.instructions);
             }
         }

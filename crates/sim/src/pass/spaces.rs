@@ -3,16 +3,17 @@
 //! One store holds pages, units and blocks of all spaces, under keys of number and space, so first levels can hold
 //! pages of several spaces and still find only the running space's. `global.rs` has the pages that spaces share.
 
-use crate::attribution::{NoObserver, Observer};
+use crate::attribution::Observer;
 use crate::counts::{MissCounts, SpaceCounts};
 use crate::design::Design;
 use crate::pass::Pass;
 use crate::pass::process::Process;
+use crate::profile::{ProgramFunctions, Programs};
 use crate::store::PageStore;
 use crate::store::entry::EntryId;
 use pagewalk_translate::Asid;
 
-impl Pass<NoObserver> {
+impl<O: Observer> Pass<O> {
     /// Switches to another address space, possibly a new one. Machines without identifiers flush their TLBs. Others
     /// assign their identifiers in turn, like Linux on x86-64 (`choose_new_asid`): a space without one gets the next,
     /// whose holder is flushed.
@@ -87,6 +88,18 @@ impl<O: Observer> Pass<O> {
         let mut all: Vec<Asid> = self.spaces.parked.keys().copied().chain([self.store.asid]).collect();
         all.sort_unstable();
         all
+    }
+}
+
+impl Pass<Programs> {
+    /// Walks of the first machine by function, for each address space.
+    pub(crate) fn functions(&self) -> Vec<ProgramFunctions<'_>> {
+        let of = |process: Asid| {
+            let parked = self.spaces.parked.get(&process);
+            let space = &parked.unwrap_or(&self.process).space;
+            ProgramFunctions { process, walks: self.observer.walks_of(process), space }
+        };
+        self.all_spaces().into_iter().map(of).collect()
     }
 }
 

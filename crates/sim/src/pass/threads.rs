@@ -18,13 +18,20 @@ impl Pass<NoObserver> {
     /// what lies in memory, so machines that simulate memory (hashed tables, nested walks, `[[cache]]`) can have one
     /// core only.
     pub fn with_cores(specs: Vec<DesignSpec>, cores: usize) -> Result<Pass, PassError> {
+        Pass::on_cores(specs, cores, NoObserver)
+    }
+}
+
+impl<O: Observer> Pass<O> {
+    /// [`Pass::with_cores`], observed.
+    pub(crate) fn on_cores(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let alone = |machine: &MachineSpec| {
             let registers_only = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
             !registers_only || !machine.caches.is_empty()
         };
         match specs.iter().find(|spec| cores > 1 && alone(&spec.machine)) {
             Some(spec) => Err(PassError::OneCore(spec.machine.name.clone())),
-            None => Pass::build(specs, cores.max(1), NoObserver),
+            None => Pass::build(specs, cores.max(1), observer),
         }
     }
 
@@ -38,9 +45,7 @@ impl Pass<NoObserver> {
             .map(|&(design, sibling)| self.design_counts(first + design, sibling))
             .collect()
     }
-}
 
-impl<O: Observer> Pass<O> {
     /// Runs the spans `spans` of a batch, on the core of its thread.
     pub(crate) fn run_on_core(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         if self.cores.all.len() > 1 {

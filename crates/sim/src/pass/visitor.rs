@@ -1,12 +1,12 @@
 //! Visitors of a pass: an operating system's kernel and servers.
 
-use crate::attribution::NoObserver;
+use crate::attribution::Observer;
 use crate::bits::bits;
 use crate::pass::Pass;
 use pagewalk_trace::Batch;
 use pagewalk_translate::Asid;
 
-impl Pass<NoObserver> {
+impl<O: Observer> Pass<O> {
     /// Runs references of a visitor with its own pages and blocks, without counting them for programs.
     ///
     /// The front keeps its entries while the kernel runs, whose page numbers are unique.

@@ -9,7 +9,13 @@ use pagewalk_mm::MappingId;
 use std::collections::BTreeMap;
 
 impl<O: Observer> Pass<O> {
-    /// Charges a walk of the first design and reports it to the observer; `instructions`: executed until then.
+    /// Whether a design is observed: the first machine's, on any core.
+    #[inline]
+    pub(crate) fn observes(&self, design: usize) -> bool {
+        design == 0 || self.cores.all.len() > 1 && design.is_multiple_of(self.cores.designs)
+    }
+
+    /// Charges a walk of the first machine and reports it to the observer; `instructions`: executed until then.
     pub(crate) fn observe(
         &mut self,
         page: u32,
@@ -24,6 +30,7 @@ impl<O: Observer> Pass<O> {
         tally.walk_cycles = tally.walk_cycles.saturating_add(cost.cycles);
         let page = &self.store.pages[page as usize];
         let walk = Walk {
+            process: self.store.asid,
             page: self.store.address(page.vpn),
             mapping: page.mapping,
             fetch,

@@ -5,7 +5,9 @@ use super::heat::HeatMap;
 use super::waits::PageWaits;
 use crate::attribution::{Observer, Wait, Walk};
 use pagewalk_mm::AddressSpace;
+use pagewalk_translate::Asid;
 use pagewalk_units::PageSize;
+use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub(super) struct Attribution {
@@ -28,6 +30,10 @@ impl Observer for Attribution {
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.functions.add(walk, space);
         self.heat.add(walk.page, walk.mapping, walk.instructions);
+    }
+
+    fn on_lost_code(&mut self, _process: Asid, range: Range<u64>) {
+        self.functions.forget(range);
     }
 
     fn expect_wait(&self, page_id: u32) {

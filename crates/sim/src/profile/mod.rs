@@ -4,12 +4,15 @@ mod attribution;
 mod functions;
 mod heat;
 mod makers;
+mod programs;
 mod trials;
 mod waits;
 
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 pub use makers::{CodePlace, Maker, Makers};
+pub use programs::ProgramFunctions;
+pub(crate) use programs::Programs;
 pub use trials::Alternative;
 
 use crate::alternatives::{AlternativeKind, alternatives};
@@ -318,14 +321,6 @@ impl Analysis for Profile {
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
-        if let Event::Unmap { start, bytes } | Event::Map(pagewalk_trace::Mapping { start, bytes, .. }) =
-            event
-        {
-            let range = start.0..start.0.saturating_add(*bytes);
-            if self.pass.space().has_code(range.clone()) {
-                self.pass.observer.functions.forget(range);
-            }
-        }
         self.groups.happened(Asid::default(), event);
         self.pass.on_event(at, event);
         self.makers.happened(event, |address| nameless(self.pass.space(), address));

@@ -24,6 +24,7 @@ impl Analysis for System {
             return;
         }
         self.known.forget();
+        self.observe_event(event);
         let is_side = self.is_side();
         let opened = if is_side { opened(event, &self.process().space) } else { Vec::new() };
         let mut changes = Vec::new();

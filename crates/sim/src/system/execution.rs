@@ -5,6 +5,7 @@ use super::lookups::PageGrain;
 use crate::classes::{FETCH, class_of};
 use crate::code_lines::LineRun;
 use crate::fetch::{FetchHead, FetchTable, Run};
+use crate::moment::CodePosition;
 use crate::pages::{as_recorded, pages_of};
 use pagewalk_trace::{Batch, Instruction, Ref};
 use pagewalk_units::{BlockId, Kind, VirtAddr};
@@ -75,6 +76,7 @@ impl System {
             } else {
                 self.execute(&block, &[head.only_run()], refs, hits)
             };
+            self.observe(batch, span);
             if done.is_none() {
                 break;
             }
@@ -150,6 +152,7 @@ impl System {
             let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
             let mut fetched = 0;
             if run.crosses || !self.known.repeats(FETCH, run.vpn) {
+                self.at = CodePosition::Instruction(run.instruction);
                 self.touch_anew(Kind::Fetch, run.vpn, run.crosses)?;
                 fetched = 1;
             }
@@ -157,15 +160,16 @@ impl System {
             let mut wait = self.fetches_wait && self.known.repeats(FETCH, run.vpn);
             if index == 0 && !wait {
                 let due = (0..hits).fold(fetched, |fetched, site| block.fetches_before(site, run, fetched));
-                self.fetch(run.vpn, due - fetched)?;
+                self.fetch(run, fetched..due)?;
                 fetched = due;
             }
             while next < end {
                 if !wait {
                     let due = block.fetches_before(next, run, fetched);
-                    self.fetch(run.vpn, due - fetched)?;
+                    self.fetch(run, fetched..due)?;
                     fetched = due;
                 }
+                self.at = CodePosition::Site(next);
                 self.data(refs[next])?;
                 if wait && self.known.changes() != changes {
                     let due = block.fetches_before(next, run, fetched);
@@ -175,23 +179,27 @@ impl System {
                 }
                 next += 1;
             }
-            self.fetch(run.vpn, run.translations - fetched)?;
+            self.fetch(run, fetched..run.translations)?;
         }
         // References without code.
-        refs[next..].iter().try_for_each(|record| self.data(*record))
+        (next..refs.len()).try_for_each(|site| {
+            self.at = CodePosition::Site(site);
+            self.data(refs[site])
+        })
     }
 
-    /// Consecutive fetches from a page.
+    /// Some fetches of a run.
     #[inline]
-    fn fetch(&mut self, vpn: u64, times: u32) -> Option<()> {
+    fn fetch(&mut self, run: &Run, fetches: std::ops::Range<u32>) -> Option<()> {
         // On a data side fetches only touch their page.
-        let times = if self.is_side() { times.min(1) } else { times };
-        for done in 0..times {
-            if self.known.repeats(FETCH, vpn) {
-                self.known.repeated(FETCH, times - done);
+        let end = if self.is_side() { fetches.end.min(fetches.start + 1) } else { fetches.end };
+        for fetch in fetches.start..end {
+            if self.known.repeats(FETCH, run.vpn) {
+                self.known.repeated(FETCH, end - fetch);
                 return Some(());
             }
-            self.touch_anew(Kind::Fetch, vpn, false)?;
+            self.at = CodePosition::Instruction(run.instruction + fetch);
+            self.touch_anew(Kind::Fetch, run.vpn, false)?;
         }
         Some(())
     }
@@ -210,6 +218,7 @@ impl System {
         for (index, run) in runs.iter().enumerate() {
             let end = runs.get(index + 1).map_or(among, |run| among.min(run.site as usize));
             self.tlbs().executed();
+            self.at = CodePosition::Instruction(run.instruction);
             let mut changes = self.fetch_through_caches(run.address, run.bytes)?;
             let mut fetched = 1;
             while next < end {
@@ -232,12 +241,12 @@ impl System {
                     changes = self.fetch_again(block, run, fetched..due, changes)?;
                     fetched = due;
                 }
-                self.data_through_caches(refs[next], next < hits)?;
+                self.data_through_caches(refs[next], next, next < hits)?;
                 next += 1;
             }
             self.fetch_again(block, run, fetched..run.fetches(), changes)?;
         }
-        (next..refs.len()).try_for_each(|index| self.data_through_caches(refs[index], index < hits))
+        (next..refs.len()).try_for_each(|index| self.data_through_caches(refs[index], index, index < hits))
     }
 
     /// Executes data references as long as they hit, up to one of which the kernel must hear, as the watched cache did
@@ -281,6 +290,7 @@ impl System {
                 self.tlbs().fetched(times);
                 return Some(changes);
             }
+            self.at = CodePosition::Instruction(run.instruction + fetch);
             let instruction = block.instruction(run.instruction + fetch);
             changes =
                 self.fetch_through_caches(as_recorded(instruction.address), instruction.length.into())?;
@@ -288,8 +298,9 @@ impl System {
         Some(changes)
     }
 
-    fn data_through_caches(&mut self, record: Ref, is_translated: bool) -> Option<()> {
+    fn data_through_caches(&mut self, record: Ref, site: usize, is_translated: bool) -> Option<()> {
         if !is_translated {
+            self.at = CodePosition::Site(site);
             self.data(record)?;
         }
         self.access(record.kind(), record.address(), record.size().bytes().into());

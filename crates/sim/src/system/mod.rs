@@ -23,6 +23,7 @@ mod host;
 mod kernel;
 mod lookups;
 mod moves;
+mod observed;
 mod os;
 mod page;
 mod process;
@@ -39,12 +40,14 @@ use crate::data_side::{DesignMemory, Segments};
 use crate::design::Identifiers;
 use crate::error::PassError;
 use crate::fit::{colored_cache, held_order};
+use crate::moment::CodePosition;
 use crate::watched_tlbs::WatchedTlbs;
 use crate::{DesignSpec, SpaceCounts};
 use frames::Frames;
 use globals::Globals;
 use lookups::{CachedTranslation, TranslationCache};
 use moves::TlbMoves;
+use observed::{Observed, PlacedWalk};
 use page::Page;
 use pagewalk_mm::Kernel;
 use pagewalk_trace::Batch;
@@ -113,6 +116,9 @@ pub struct System {
     /// the process, for want of memory.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
+    /// Where in its block the running process is.
+    at: CodePosition,
+    observed: Option<Box<Observed>>,
 }
 
 impl System {
@@ -170,6 +176,8 @@ impl System {
             looks_up_all: false,
             fetches_wait,
             killed: None,
+            at: CodePosition::Instruction(0),
+            observed: None,
             spec,
         })
     }
@@ -409,7 +417,7 @@ impl System {
             page = self.translation(vpn).1;
             let (cost, moves) =
                 self.tlbs().refill(class, asid, page, vpn, now).expect("the machine has handlers");
-            self.charge(class, cost);
+            self.charge(class, vpn, cost);
             self.tell(moves);
             return self.serve(class, kind, vpn);
         }
@@ -420,7 +428,7 @@ impl System {
             self.missed(class, kind, vpn);
             page = self.translation(vpn).1;
             let cost = self.tlbs().walk(class, address, page.leaf);
-            self.charge(class, cost);
+            self.charge(class, vpn, cost);
             self.tell_cache_accesses(vpn);
             page = self.translation(vpn).1;
         }
@@ -434,7 +442,11 @@ impl System {
         }
     }
 
-    fn charge(&mut self, class: usize, cost: WalkCost) {
+    fn charge(&mut self, class: usize, vpn: u64, cost: WalkCost) {
+        let at = self.at;
+        if let Some(observed) = &mut self.observed {
+            observed.note(PlacedWalk { class, vpn, cost, at });
+        }
         let counts = self.account();
         *(if class == FETCH { &mut counts.walks_fetch } else { &mut counts.walks_data }) += 1;
         counts.walk_cycles = counts.walk_cycles.saturating_add(cost.cycles);

@@ -156,7 +156,7 @@ impl System {
         self.missed(class, kind, vpn);
         let (_, cost) = self.with_side(|side, memory| side.walk(page, memory));
         self.tlbs().counts.charge(class, cost);
-        self.charge(class, cost);
+        self.charge(class, vpn, cost);
         let moves = self.tlbs().side_moves();
         self.tell(moves);
         self.serve(class, kind, vpn);

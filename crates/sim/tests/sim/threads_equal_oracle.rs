@@ -5,7 +5,9 @@ use crate::random::{Op, Program, Random, cases};
 use crate::slow::{Slow, feed};
 use pagewalk_mm::{Small, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_sim::{Arrangement, DesignSpec, GroupCounts, Profile, Simulation, SpaceCounts};
+use pagewalk_sim::{
+    Arrangement, DesignSpec, FunctionWalks, GroupCounts, Profile, Simulation, SpaceCounts, Waits,
+};
 use pagewalk_trace::{Analysis, Event};
 use pagewalk_translate::{Asid, MachineSpec, WalkerSpec};
 use pagewalk_units::{RefIndex, ThreadId};
@@ -92,7 +94,8 @@ fn check(seed: u64) {
     let pages = crate::random::pages(&mut random);
     let machine = machine(&mut random, pages, cores);
     let designs = vec![DesignSpec::new(&machine, Arc::new(Small))];
-    let mut experiment = Simulation::new(designs, &Arrangement { cores, ..Arrangement::default() }).unwrap();
+    let arrangement = Arrangement { cores, ..Arrangement::default() };
+    let mut experiment = Simulation::new(designs, &arrangement).unwrap().keeping_functions();
     let mut profile = (cores == 1).then(|| {
         Profile::new(std::slice::from_ref(&machine), ThpMode::Never, seed.is_multiple_of(2)).unwrap()
     });
@@ -133,7 +136,12 @@ fn check(seed: u64) {
         assert_eq!(sum(|of| of.walk_cycles), whole.cycles.walk, "seed {seed}");
     }
     if let Some(mut profile) = profile {
-        assert_eq!(profile.finish().groups(), groups, "of the profile, seed {seed}");
+        let result = profile.finish();
+        assert_eq!(result.groups(), groups, "of the profile, seed {seed}");
+        let without_waits = |of: FunctionWalks| FunctionWalks { waits: Waits::default(), ..of };
+        let mut functions: Vec<_> = result.functions().into_iter().map(without_waits).collect();
+        functions.retain(|of| of.walks_fetch + of.walks_data > 0);
+        assert_eq!(experiment.functions().remove(0).walks, functions, "seed {seed}");
     }
 }
 

@@ -1,0 +1,100 @@
+//! Walks by function.
+
+use super::System;
+use crate::attribution::{Observer, Walk, lost_code};
+use crate::caches::WalkCost;
+use crate::classes::FETCH;
+use crate::moment::CodePosition;
+use crate::pass::ReferencePlace;
+use crate::profile::{ProgramFunctions, Programs};
+use pagewalk_mm::MappingId;
+use pagewalk_trace::{Batch, Event};
+use pagewalk_translate::Asid;
+use pagewalk_units::VirtAddr;
+
+/// A walk in the block that runs.
+pub(super) struct PlacedWalk {
+    pub class: usize,
+    pub vpn: u64,
+    pub cost: WalkCost,
+    pub at: CodePosition,
+}
+
+/// What is kept of walks.
+#[derive(Default)]
+pub(super) struct Observed {
+    programs: Programs,
+    /// Walks of the block that runs, in order.
+    walks: Vec<PlacedWalk>,
+}
+
+impl Observed {
+    pub fn note(&mut self, walk: PlacedWalk) {
+        self.walks.push(walk);
+    }
+}
+
+impl System {
+    /// From now on keeps walks by function.
+    pub(crate) fn keep_functions(&mut self) {
+        let observed = self.observed.get_or_insert_default();
+        observed.programs.keep();
+    }
+
+    /// Tells the observer of the walks of a block that has run, that of a span.
+    #[inline]
+    pub(super) fn observe(&mut self, batch: &Batch<'_>, span: usize) {
+        if self.observed.as_ref().is_some_and(|observed| !observed.walks.is_empty()) {
+            self.observe_walks(batch, span);
+        }
+    }
+
+    #[inline(never)]
+    fn observe_walks(&mut self, batch: &Batch<'_>, span: usize) {
+        let Some(mut observed) = self.observed.take() else { return };
+        let (base, instructions) = (self.machine().paging.base(), self.clock.instructions);
+        let process = self.runs;
+        let space = &self.process_of(process).space;
+        for PlacedWalk { class, vpn, cost, at } in observed.walks.drain(..) {
+            let place = ReferencePlace { batch, span, at, ahead: &[] };
+            let page = VirtAddr(vpn << base.shift());
+            let walk = Walk {
+                process,
+                page,
+                mapping: space.vma(page).map_or(MappingId::UNKNOWN, |vma| vma.mapping),
+                fetch: class == FETCH,
+                references: cost.references,
+                cycles: cost.cycles,
+                instruction: place.instruction(),
+                block: place.block(),
+                instructions,
+            };
+            observed.programs.on_walk(&walk, space);
+        }
+        self.observed = Some(observed);
+    }
+
+    /// Heeds an event before it changes the running process's space.
+    pub(super) fn observe_event(&mut self, event: &Event) {
+        let runs = self.runs;
+        let Some(mut observed) = self.observed.take() else { return };
+        if let Some(range) = lost_code(event, &self.process_of(runs).space) {
+            observed.programs.on_lost_code(runs, range);
+        }
+        self.observed = Some(observed);
+    }
+
+    /// Walks by function, for each process.
+    pub(crate) fn functions(&self) -> Vec<ProgramFunctions<'_>> {
+        let Some(observed) = &self.observed else { return Vec::new() };
+        let mut all: Vec<_> = self.processes.iter().filter(|&(&asid, _)| asid != Asid::GLOBAL).collect();
+        all.sort_unstable_by_key(|&(&asid, _)| asid);
+        all.into_iter()
+            .map(|(&process, held)| ProgramFunctions {
+                process,
+                walks: observed.programs.walks_of(process),
+                space: &held.space,
+            })
+            .collect()
+    }
+}
