@@ -4,6 +4,7 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use pagewalk_capture::{PassedOver, Window, WindowSpec, read_ahead, share_a_cache};
 use pagewalk_report::printable;
+use pagewalk_report::schema::REST_LOST;
 use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
 use std::path::Path;
 
@@ -60,6 +61,21 @@ impl Ending {
         Ending { losses: vec![why], cut: true, ..Ending::default() }
     }
 
+    /// Notes that a stream cannot be read on.
+    pub fn cut_by(&mut self, error: &SourceError) {
+        self.cut = true;
+        self.losses.push(printable(&error.to_string()));
+    }
+
+    /// What was lost, as a result tells it.
+    pub fn told_losses(&self) -> Vec<String> {
+        let mut losses = self.losses.clone();
+        if let Some(last) = losses.last_mut().filter(|_| self.cut) {
+            *last = format!("{REST_LOST}: {last}");
+        }
+        losses
+    }
+
     /// Warns of each loss.
     pub fn tell_losses(&self, trace: &Path, listener: &dyn Listener) {
         self.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", trace.display())));
@@ -77,6 +93,35 @@ impl Ending {
     }
 }
 
+/// Why nothing of a stream counts, if it did not come to the region of interest.
+pub fn unreached(window: &WindowSpec, reached: WindowProgress) -> Option<String> {
+    let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
+    let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
+    let asked: Vec<String> = marker.into_iter().chain(skip).collect();
+    if reached.begin || asked.is_empty() {
+        return None;
+    }
+    let (asked, PassedOver { instructions, records }) = (asked.join(" "), reached.passed_over);
+    let why = match window.from_marker {
+        None if window.skip < instructions => format!("{asked} reaches into the last block"),
+        _ => format!("the program never came to where {asked} begins"),
+    };
+    Some(format!("{why}; instructions in all: {instructions}, records: {records}"))
+}
+
+/// Warns of the streams, by name, that did not come to the region of interest, if others did.
+pub fn tell_unreached<'a>(
+    window: &WindowSpec,
+    streams: impl Iterator<Item = (&'a Path, WindowProgress)> + Clone,
+    listener: &dyn Listener,
+) {
+    if streams.clone().any(|(_, reached)| reached.begin) {
+        for (name, why) in streams.filter_map(|(name, reached)| Some((name, unreached(window, reached)?))) {
+            listener.warn(&format!("{}: nothing of it counts: {why}", name.display()));
+        }
+    }
+}
+
 /// Checks that a stream reached the region of interest. Warns if none reached the marker at its end.
 ///
 /// # Errors
@@ -86,16 +131,8 @@ pub fn check_window(
     reached: WindowProgress,
     listener: &dyn Listener,
 ) -> Result<(), Error> {
-    let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
-    let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
-    let asked: Vec<String> = marker.into_iter().chain(skip).collect();
-    if !reached.begin && !asked.is_empty() {
-        let (asked, PassedOver { instructions, records }) = (asked.join(" "), reached.passed_over);
-        let why = format!(
-            "nothing was counted: the program never came to where {asked} begins; instructions in all: \
-             {instructions}, records: {records}"
-        );
-        return Err(Error::new(Fault::Usage, why));
+    if let Some(why) = unreached(window, reached) {
+        return Err(Error::new(Fault::Usage, format!("nothing was counted: {why}")));
     }
     if let (Some(id), WindowProgress { begin: true, end: false, .. }) = (window.to_marker, reached) {
         listener.warn(&format!(
@@ -162,9 +199,10 @@ pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Anal
                 analysis.on_event(at, &event);
             }
             Ok(None) => return ending,
+            // Of what follows the region, nothing counts.
+            Err(_) if ending.reached.end => return ending,
             Err(error) => {
-                ending.cut = true;
-                ending.losses.push(printable(&error.to_string()));
+                ending.cut_by(&error);
                 return ending;
             }
         }
@@ -179,5 +217,26 @@ pub(crate) fn note(ending: &mut Ending, event: &Event) {
         Event::Exec { .. } => ending.exec = true,
         Event::Lost { what } => ending.losses.push(printable(what)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_reached_is_told_from_what_ends_in_the_last_block() {
+        let reached = |instructions| WindowProgress {
+            passed_over: PassedOver { instructions, records: 4 },
+            ..WindowProgress::default()
+        };
+        let skip = WindowSpec { skip: 9, ..WindowSpec::default() };
+        let why = |window: &WindowSpec, instructions| unreached(window, reached(instructions)).unwrap();
+        assert!(why(&skip, 10).starts_with("--skip 9 reaches into the last block; instructions in all: 10"));
+        assert!(why(&skip, 9).starts_with("the program never came to where --skip 9 begins"));
+        let marker = WindowSpec { from_marker: Some(1), ..skip };
+        assert!(why(&marker, 10).starts_with("the program never came to where --from-marker 1 --skip 9"));
+        assert_eq!(unreached(&skip, WindowProgress { begin: true, ..reached(10) }), None);
+        assert_eq!(unreached(&WindowSpec::default(), reached(10)), None);
     }
 }

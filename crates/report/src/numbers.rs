@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// A count: `987`, `1.23 M`.
-pub(crate) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     if n < 1000 { n.to_string() } else { scaled(n as f64, 1000.0, &[" k", " M", " G", " T", " P", " E"]) }
 }
 

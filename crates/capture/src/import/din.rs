@@ -111,6 +111,11 @@ impl Grammar for Din {
         },
     ];
 
+    const FACTS: &'static [&'static str] = &[
+        "`din` has no sizes: each reference and instruction is the aligned word of 4 bytes around its address, and \
+         crosses no page; there are no threads, mappings or system calls",
+    ];
+
     #[inline]
     fn front(text: &[u8]) -> Option<(Reference, usize)> {
         let kind = match text.first_chunk::<2>()? {

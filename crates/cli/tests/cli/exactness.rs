@@ -187,6 +187,50 @@ fn a_region_that_never_begins_is_an_error_that_says_how_much_there_is() {
     }
 }
 
+/// A trace that is cut off has figures of a beginning, but a region before the cut is whole.
+#[test]
+fn what_is_lost_behind_a_region_does_not_matter() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
+    let whole = place.read("t.pwt");
+    place.write("cut.pwt", &whole[..whole.len() - 20]);
+    let simulate = |more: &[&str]| place.run(&joined(&[&["simulate", "-q", "--what-if", "--json"], more]));
+    let cut = simulate(&["cut.pwt"]);
+    cut.tells_damage(&["is cut off at byte"]);
+    let process = &cut.json()["processes"][0];
+    assert!(process["cut_short"].as_str().is_some_and(|why| why.contains("is cut off at byte")), "{process}");
+    assert_eq!(process["advice"], "");
+    let region = |trace| {
+        let told = simulate(&["--max-instructions", "100000", trace]);
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+        let mut result = comparable(told.json());
+        result["processes"][0]["ended"] = Value::Null;
+        result
+    };
+    assert_same(&region("cut.pwt"), &region("t.pwt"), "a region before the cut");
+    let turns = simulate(&["--quantum", "1000", "--max-instructions", "100000", "cut.pwt", "t.pwt"]);
+    assert_eq!((turns.code, &turns.json()["processes"][0]["losses"]), (0, &Value::Array(Vec::new())));
+}
+
+#[test]
+fn a_trace_that_never_comes_to_the_region_is_named_beside_others() {
+    let place = Place::new();
+    place.write("long.din", "2 1000\n0 2000\n".repeat(20));
+    place.write("short.din", "2 1000\n0 2000\n2 1004\n");
+    for name in ["long", "short"] {
+        let (pwt, din) = (format!("{name}.pwt"), format!("{name}.din"));
+        let told = place.good(&["trace", "import", "-o", &pwt, &din]).stderr;
+        assert!(told.contains("`din` has no sizes"), "{told}");
+    }
+    for turns in [&[][..], &["--quantum", "3"]] {
+        let told =
+            place.good(&joined(&[&["simulate"], turns, &["--skip", "9", "short.pwt", "long.pwt"]])).stderr;
+        let why = "short.pwt: nothing of it counts: the program never came to where --skip 9 begins";
+        assert!(told.contains(why) && !told.contains("long.pwt: nothing"), "{told}");
+    }
+}
+
 #[test]
 fn a_region_that_never_ends_is_explained() {
     let place = Place::new();

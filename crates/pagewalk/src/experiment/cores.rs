@@ -9,6 +9,7 @@ use crate::findings::{Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow};
 use pagewalk_mm::ThpMode;
+use pagewalk_report::count;
 use pagewalk_report::schema::{ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
@@ -114,19 +115,19 @@ fn result(
         attribution,
         what_if,
         kernels,
-        losses: [ending.losses.clone(), lost_names].concat(),
+        losses: [ending.told_losses(), lost_names].concat(),
         ..followed(header, ending)
     }
 }
 
 fn advice(what_if: &[WhatIf], program: &str, cores: usize, machine: &str) -> String {
     let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
-    format!(
-        "On {cores} {} of {machine} the threads of {program} take {} page walks with a last level for each core, {} \
-         with one for all, {} on one core.",
-        if cores == 1 { "core" } else { "cores" },
-        walks("private"),
-        walks("shared"),
-        walks("one_core")
-    )
+    let [private, shared, one] = ["private", "shared", "one_core"].map(|id| count(walks(id)));
+    match cores {
+        1 => format!("On one core of {machine}, {program} takes {one} page walks."),
+        _ => format!(
+            "On {cores} cores of {machine}, {program} takes {private} page walks with a last level for each core and \
+             {shared} with one for all; on one core {one}."
+        ),
+    }
 }

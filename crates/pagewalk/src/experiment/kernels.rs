@@ -119,7 +119,7 @@ impl PassResult {
             machines: rows::machines(&experiment.machines, &counts[..experiment.machines.len()], None, &[]),
             attribution,
             what_if: vec![modelled(base, "baseline", "as the host's kernel has it", base), perfect(base)],
-            losses: [ending.losses.clone(), lost_names].concat(),
+            losses: [ending.told_losses(), lost_names].concat(),
             ..followed(&header, &ending)
         };
         PassResult { process, ending, counts }

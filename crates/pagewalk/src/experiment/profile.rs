@@ -37,6 +37,6 @@ pub fn once<S: Source + Send>(
     let mut process = namer.process(&header, &whole, &mut profiler.finish(), detail);
     process.machines.extend(sides.iter_mut().flat_map(data_side::results));
     process.ended = ending.describe();
-    process.losses.extend(ending.losses.iter().cloned());
+    process.losses.extend(ending.told_losses());
     (process, ending)
 }

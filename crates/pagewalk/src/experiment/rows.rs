@@ -11,7 +11,7 @@ use pagewalk_translate::MachineSpec;
 
 /// A followed process, without figures.
 pub fn followed(header: &StreamHeader, ending: &Ending) -> ProcessResult {
-    ProcessResult { ended: ending.describe(), losses: ending.losses.clone(), ..blank(header) }
+    ProcessResult { ended: ending.describe(), losses: ending.told_losses(), ..blank(header) }
 }
 
 /// The machines of an arrangement, with a structure's visits and further counts.

@@ -14,7 +14,7 @@ use crate::listener::Listener;
 use crate::machines;
 use crate::native::describe_end;
 use crate::placement::LayoutFile;
-use crate::stream::{Ending, WindowProgress, check_window};
+use crate::stream::{Ending, WindowProgress, check_window, tell_unreached};
 use crate::traces::{bad, open, open_all, open_header};
 use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
@@ -169,6 +169,8 @@ impl Experiment {
             }
             processes.push(process);
         }
+        let paths = traces.iter().map(PathBuf::as_path);
+        tell_unreached(&self.window, paths.zip(reached.iter().copied()), listener);
         check_window(&self.window, WindowProgress::by_any(reached), listener)?;
         let (engine, host) = about.expect("there is a trace");
         Ok(ExperimentOutcome { result: self.result(engine, host, processes), cut })
@@ -243,11 +245,10 @@ impl Experiment {
         for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
             ending.tell_losses(trace, listener);
         }
-        check_window(
-            &self.window,
-            WindowProgress::by_any(all.endings.iter().map(|ending| ending.reached)),
-            listener,
-        )?;
+        let reached = all.endings.iter().map(|ending| ending.reached);
+        let paths = traces.iter().map(PathBuf::as_path);
+        tell_unreached(&self.window, paths.zip(reached.clone()), listener);
+        check_window(&self.window, WindowProgress::by_any(reached), listener)?;
         let cut = all.endings.iter().any(|ending| ending.cut);
         let process = all.result(self, &Namer::default(), &replayed);
         replays.check_unchanged(&replayed, &process)?;

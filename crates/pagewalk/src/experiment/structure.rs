@@ -58,7 +58,7 @@ pub fn once<S: Source + Send>(
         attribution,
         what_if,
         kernels,
-        losses: [ending.losses.clone(), lost_names].concat(),
+        losses: [ending.told_losses(), lost_names].concat(),
         ..followed(&header, &ending)
     };
     (process, ending)

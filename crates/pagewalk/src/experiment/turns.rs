@@ -10,12 +10,14 @@ use crate::listener::Listener;
 use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
+use pagewalk_report::count;
 use pagewalk_report::schema::{Heat, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts, Sharing};
 use pagewalk_sweep::named_together;
 use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
+use std::cmp::Ordering;
 
 /// Several streams on an experiment's machines, all with the same turns.
 pub struct InterleavedStreams {
@@ -75,8 +77,9 @@ impl InterleavedStreams {
                 Ok(Some(turn)) => turn,
                 Ok(None) => break,
                 Err((stream, error)) => {
-                    self.endings[stream].cut = true;
-                    self.endings[stream].losses.push(error.to_string());
+                    if !streams.source(stream).has_ended() {
+                        self.endings[stream].cut_by(&error);
+                    }
                     continue;
                 }
             };
@@ -132,7 +135,7 @@ impl InterleavedStreams {
             program: named_together(&names),
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
-            losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).chain(lost_names).collect(),
+            losses: self.endings.iter().flat_map(Ending::told_losses).chain(lost_names).collect(),
             cut_short: None,
             thp_disable: None,
             inferred_gap: self.headers.iter().find_map(|header| header.inferred_gap),
@@ -201,13 +204,22 @@ fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts)
 
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
     let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
-    let (shared, alone) = (walks("baseline"), walks("alone"));
-    let (change, word) = (shared.abs_diff(alone), if shared < alone { "save" } else { "cost" });
-    format!(
-        "{switches} switches between the processes {word} {change} page walks on {machine}: {shared}, where each \
-         process alone takes {alone} in all; an identifier for every process would leave {}.",
-        walks("identifiers")
-    )
+    let (shared, alone, identified) = (walks("baseline"), walks("alone"), walks("identifiers"));
+    let all = count(shared);
+    let does = match shared.cmp(&alone) {
+        Ordering::Greater => format!("costs {} of {all} page walks", count(shared - alone)),
+        Ordering::Equal => format!("changes nothing of {all} page walks"),
+        Ordering::Less => format!("saves {} page walks, all but {all}", count(alone - shared)),
+    };
+    let told = format!(
+        "Taking turns {does} on {machine} (switches: {}; alone: {} walks)",
+        count(switches),
+        count(alone)
+    );
+    match identified == shared {
+        true => format!("{told}."),
+        false => format!("{told}; with an identifier for each process it would be {}.", count(identified)),
+    }
 }
 
 /// The common mode of huge pages, since one kernel serves all processes; warns if the recordings differ.

@@ -125,6 +125,10 @@ impl PieceMakers {
 impl<Id: Copy + Ord> Makers<Id> {
     /// Takes what ran.
     pub fn ran(&mut self, batch: &Batch<'_>, space: &AddressSpace) {
+        if batch.spans.is_empty() {
+            // Outside the region of interest, where nobody sees what returns.
+            return;
+        }
         (self.has_run, self.running) = (true, batch.thread);
         let Some(after) = self.returns.get_mut(&batch.thread) else { return };
         self.blocks.extend(batch.blocks.since(self.blocks.len()).map(BlockCalls::of));
@@ -251,7 +255,8 @@ fn place(address: VirtAddr, space: &AddressSpace) -> Option<CodePlace> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewalk_trace::Instruction;
+    use pagewalk_trace::{Dictionary, Instruction, Span};
+    use pagewalk_units::{RefIndex, SpaceId};
 
     fn block(start: u64, end: BlockEnd, code: &[&[u8]], jumps: bool) -> Block {
         let mut address = start;
@@ -290,6 +295,32 @@ mod tests {
             after.ran(BlockCalls::of(&block), || block.start(), &space);
             assert_eq!(after.lowest, lowest, "after {}", block.start().0);
         }
+    }
+
+    /// Before a region of interest, batches are empty: what is mapped there has no makers.
+    #[test]
+    fn memory_from_before_a_region_has_no_makers() {
+        let (space, mut blocks) = (AddressSpace::default(), Dictionary::default());
+        let ret = blocks.intern(block(1, BlockEnd::Return, &[&[0x90]], false));
+        let grow = Event::Break { old_end: VirtAddr(0), new_end: VirtAddr(4096) };
+        let made = |spans: &[Span]| {
+            let batch = Batch {
+                space: SpaceId(0),
+                thread: ThreadId(1),
+                first: RefIndex(0),
+                first_instruction: 0,
+                refs: &[],
+                spans,
+                wide: false,
+                blocks: &blocks,
+            };
+            let mut makers = Makers::default();
+            makers.ran(&batch, &space);
+            makers.happened(&grow, |_| Some(1));
+            makers.of(1).1
+        };
+        assert_eq!(made(&[]), 0);
+        assert_eq!(made(&[Span { block: ret, first: 0 }]), 4096);
     }
 
     #[test]
