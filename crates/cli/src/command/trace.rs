@@ -77,7 +77,7 @@ fn info_text(trace: &Path, info: &Info) -> String {
     line("block executions", info.block_executions.to_string());
     line("different blocks", info.blocks.to_string());
     line("records", format!("{records}, {:.3} bytes each", info.bytes_per_record));
-    line("chunks", format!("{} of {} frames", info.chunks, info.frames));
+    line("chunks", format!("{} of {} frames; `trace check` reads them", info.chunks, info.frames));
     let events: Vec<String> = info.events.iter().map(|(name, count)| format!("{name} {count}")).collect();
     line("events", events.join(", "));
     if let Some(damage) = &info.damage {

@@ -36,8 +36,8 @@ impl Analysis for Cores {
     }
 }
 
-/// Follows `source` to its end on the experiment's cores of each machine. `replayed` are the counts under kernels that know the
-/// future.
+/// Follows `source` to its end on the experiment's cores of each machine. `replayed` are the counts under kernels that
+/// know the future.
 pub fn stream<S: Source>(
     experiment: &Experiment,
     source: S,

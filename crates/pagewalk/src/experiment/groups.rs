@@ -1,4 +1,5 @@
-//! Who pays in an arrangement: functions, and the parts of a run: processes, an operating system's kernel and servers, cores and threads.
+//! Who pays in an arrangement: functions, and the parts of a run: processes, an operating system's kernel and servers,
+//! cores and threads.
 
 use super::spec::Experiment;
 use crate::findings::{Namer, threads};

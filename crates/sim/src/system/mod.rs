@@ -23,7 +23,6 @@ mod host;
 mod kernel;
 mod lookups;
 mod moves;
-mod observed;
 mod os;
 mod page;
 mod process;
@@ -32,6 +31,7 @@ mod side;
 mod side_memory;
 mod side_tlbs;
 mod tlbs;
+mod walks;
 
 use crate::caches::WalkCost;
 use crate::classes::{CLASSES, FETCH, STORE, class_of};
@@ -47,7 +47,6 @@ use frames::Frames;
 use globals::Globals;
 use lookups::{CachedTranslation, TranslationCache};
 use moves::TlbMoves;
-use observed::{Observed, PlacedWalk};
 use page::Page;
 use pagewalk_mm::Kernel;
 use pagewalk_trace::Batch;
@@ -60,6 +59,7 @@ use side_memory::SideMemory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tlbs::Tlbs;
+use walks::{Observed, PlacedWalk};
 
 /// One core: its hardware and its identifiers of address spaces.
 struct Core {
