@@ -52,7 +52,7 @@ pub fn stream<S: Source>(
     if header.origin == Origin::Fork {
         all.several.begin_as_child(Asid::default());
     }
-    let ending = follow(source, &experiment.window, &mut all);
+    let ending = follow(source, &experiment.window, &mut (&mut all, namer.ahead()));
     (result(experiment, (&header, &ending), &mut all, (namer, &rivals), replayed), ending)
 }
 

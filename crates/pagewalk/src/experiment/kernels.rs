@@ -110,7 +110,7 @@ impl PassResult {
             let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
             return PassResult { process, ending, counts: pass.finish() };
         }
-        let ending = follow_ahead(source, &experiment.window, &mut pass);
+        let ending = follow_ahead(source, &experiment.window, &mut (&mut pass, namer.ahead()));
         let counts = pass.finish();
         let (attribution, lost_names) =
             attribution(experiment, namer, std::slice::from_ref(&header), &mut pass);

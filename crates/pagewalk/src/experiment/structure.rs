@@ -41,7 +41,7 @@ pub fn once<S: Source + Send>(
     if header.origin == Origin::Fork {
         both.0.begin_as_child(Asid::default());
     }
-    let ending = follow_ahead(source, &experiment.window, &mut both);
+    let ending = follow_ahead(source, &experiment.window, &mut (&mut both, namer.ahead()));
     let (mut system, mut alone) = both;
     let counts = system.finish();
     let (attribution, lost_names) =
