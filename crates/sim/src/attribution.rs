@@ -7,7 +7,7 @@ use pagewalk_translate::Asid;
 use pagewalk_units::VirtAddr;
 use std::ops::Range;
 
-/// A walk of the first design, for its observer.
+/// A walk of the first machine, for its observer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Walk<'a> {
