@@ -41,4 +41,4 @@ pub use program::{check_place, check_program};
 pub use read_ahead::{ReadAhead, read_ahead};
 pub use session::{Session, SessionHandle};
 pub use source::{RingSource, UNFINISHED};
-pub use window::{PassedOver, Window, WindowSpec};
+pub use window::{MarkersSeen, PassedOver, Window, WindowSpec};

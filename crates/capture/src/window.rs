@@ -39,6 +39,39 @@ pub struct PassedOver {
     pub instructions: u64,
     /// References and executions of blocks.
     pub records: u64,
+    /// Markers.
+    pub markers: MarkersSeen,
+}
+
+impl PassedOver {
+    /// What lies before the regions of both streams.
+    pub fn and(mut self, other: PassedOver) -> PassedOver {
+        other.markers.ids().iter().for_each(|&id| self.markers.add(id));
+        let (instructions, records) = (self.instructions + other.instructions, self.records + other.records);
+        PassedOver { instructions, records, ..self }
+    }
+}
+
+/// The numbers of markers, each once, in order of appearance: the first eight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkersSeen {
+    ids: [u64; 8],
+    count: usize,
+}
+
+impl MarkersSeen {
+    /// Those seen.
+    pub fn ids(&self) -> &[u64] {
+        &self.ids[..self.count]
+    }
+
+    /// Adds a marker.
+    pub fn add(&mut self, id: u64) {
+        if self.count < self.ids.len() && !self.ids().contains(&id) {
+            self.ids[self.count] = id;
+            self.count += 1;
+        }
+    }
 }
 
 /// The reading position relative to the region.
@@ -174,6 +207,9 @@ impl<S: Source> Source for Window<S> {
             Some(Item::Batch(batch)) => batch,
             Some(Item::Event { event, .. }) => {
                 if let Event::Marker { id } = event {
+                    if region.start.is_none() {
+                        passed_over.markers.add(id);
+                    }
                     region.state = region.state.on_marker(id, &region.spec);
                 }
                 let event = if region.state == State::Open { event } else { outside(event) };

@@ -68,9 +68,14 @@ fn similar(path: &Path) -> Option<String> {
     let entries = folder.read_dir().ok()?.flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    let near = closest(path.file_name()?.to_str()?, names.iter().map(String::as_str));
-    let near: Vec<String> =
-        near.into_iter().map(|name| path.with_file_name(name).display().to_string()).collect();
+    // That two names end alike says nothing.
+    let ending = path.extension().and_then(|ending| ending.to_str()).map(|ending| format!(".{ending}"));
+    let ending = ending.as_deref().unwrap_or_default();
+    let stem = |name: &str| name.strip_suffix(ending).unwrap_or(name).to_owned();
+    let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
+    let near = closest(&stem(path.file_name()?.to_str()?), stems.iter().map(String::as_str));
+    let near = near.into_iter().filter_map(|near| names.get(stems.iter().position(|stem| stem == near)?));
+    let near: Vec<String> = near.map(|name| path.with_file_name(name).display().to_string()).collect();
     meant(&near.iter().map(String::as_str).collect::<Vec<_>>())
 }
 

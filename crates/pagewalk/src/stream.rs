@@ -40,10 +40,7 @@ impl WindowProgress {
         let both = |a: WindowProgress, b: WindowProgress| WindowProgress {
             begin: a.begin || b.begin,
             end: a.end || b.end,
-            passed_over: PassedOver {
-                instructions: a.passed_over.instructions + b.passed_over.instructions,
-                records: a.passed_over.records + b.passed_over.records,
-            },
+            passed_over: a.passed_over.and(b.passed_over),
         };
         of.into_iter().fold(WindowProgress::default(), both)
     }
@@ -101,12 +98,18 @@ pub fn unreached(window: &WindowSpec, reached: WindowProgress) -> Option<String>
     if reached.begin || asked.is_empty() {
         return None;
     }
-    let (asked, PassedOver { instructions, records }) = (asked.join(" "), reached.passed_over);
+    let (asked, PassedOver { instructions, records, markers }) = (asked.join(" "), reached.passed_over);
+    let seen: Vec<String> = markers.ids().iter().map(u64::to_string).collect();
+    let seen = match window.from_marker {
+        Some(_) if seen.is_empty() => ", markers: none".to_owned(),
+        Some(_) => format!(", markers: {}", seen.join(", ")),
+        None => String::new(),
+    };
     let why = match window.from_marker {
         None if window.skip < instructions => format!("{asked} reaches into the last block"),
         _ => format!("the program never came to where {asked} begins"),
     };
-    Some(format!("{why}; instructions in all: {instructions}, records: {records}"))
+    Some(format!("{why}; instructions in all: {instructions}, records: {records}{seen}"))
 }
 
 /// Warns of the streams, by name, that did not come to the region of interest, if others did.
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_not_reached_is_told_from_what_ends_in_the_last_block() {
         let reached = |instructions| WindowProgress {
-            passed_over: PassedOver { instructions, records: 4 },
+            passed_over: PassedOver { instructions, records: 4, ..PassedOver::default() },
             ..WindowProgress::default()
         };
         let skip = WindowSpec { skip: 9, ..WindowSpec::default() };

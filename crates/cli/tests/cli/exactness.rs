@@ -175,7 +175,7 @@ fn a_region_that_never_begins_is_an_error_that_says_how_much_there_is() {
     let work = place.compile("work", WORK);
     let outcome = place.run(&["profile", "--from-marker", "7", "--skip", "3", "-o", "r.json", "--", &work]);
     let message = "nothing was counted: the program never came to where --from-marker 7 --skip 3 begins";
-    outcome.refuses(USAGE, &[message]);
+    outcome.refuses(USAGE, &[message, ", markers: 1, 2"]);
     assert!(!place.path("r.json").exists());
     let outcome = place.run(&["record", "--skip", "1000000000", "-o", "t.pwt", "--", &work]);
     outcome.refuses(USAGE, &["where --skip 1000000000 begins"]);
