@@ -155,10 +155,6 @@ impl Policy for Active {
         Rules { watches_tlbs: true, ..Rules::new(1) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,

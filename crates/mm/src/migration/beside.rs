@@ -26,10 +26,6 @@ impl Policy for Beside {
         }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         self.promotes.on(event, actions);
         self.recolors.on(event, actions);

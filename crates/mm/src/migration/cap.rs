@@ -56,10 +56,6 @@ impl Policy for Capped {
         self.recolors.rules()
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::CacheMissed(miss) => self.reached(miss.cycles),

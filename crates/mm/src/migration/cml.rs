@@ -109,10 +109,6 @@ impl<B: MissBuffer> Policy for Cml<B> {
         Rules { watches_caches: true, watches_cache_hits, ..Rules::new(1) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,

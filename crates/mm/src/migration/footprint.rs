@@ -22,10 +22,6 @@ impl Policy for Touching {
         self.recolors.rules()
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         let before = actions.recoloring_cycles;
         self.recolors.on(event, actions);

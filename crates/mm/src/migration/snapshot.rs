@@ -191,10 +191,6 @@ impl Policy for Snapshot {
         Rules { watches_tlbs: true, watches_caches: true, ..Rules::new(1) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,

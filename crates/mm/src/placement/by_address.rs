@@ -11,10 +11,6 @@ impl Placement for PageColoring {
         "page coloring"
     }
 
-    fn boxed(&self) -> Box<dyn Placement> {
-        Box::new(*self)
-    }
-
     fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64 {
         (page % colors.count + start_of(process, colors)) % colors.count
     }

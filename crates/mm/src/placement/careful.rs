@@ -17,10 +17,6 @@ impl Placement for Careful {
         "careful placement"
     }
 
-    fn boxed(&self) -> Box<dyn Placement> {
-        Box::new(self.clone())
-    }
-
     fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64 {
         let page = page % colors.count + start_of(process, colors);
         self.used.resize(colors.count as usize, 0);

@@ -14,10 +14,6 @@ impl Placement for BinHopping {
         "bin hopping"
     }
 
-    fn boxed(&self) -> Box<dyn Placement> {
-        Box::new(*self)
-    }
-
     fn color(&mut self, _page: u64, process: u32, colors: Colors) -> u64 {
         let color = (self.next + start_of(process, colors)) % colors.count;
         self.next += 1;

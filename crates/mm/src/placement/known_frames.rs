@@ -25,10 +25,6 @@ impl Placement for Listed {
         "listed frames"
     }
 
-    fn boxed(&self) -> Box<dyn Placement> {
-        Box::new(self.clone())
-    }
-
     fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64 {
         self.others.color(page, process, colors)
     }

@@ -52,12 +52,9 @@ fn start_of(process: u32, colors: Colors) -> u64 {
 }
 
 /// A policy of placement.
-pub trait Placement: Send + Sync {
+pub trait Placement: PlacementCopy + Send + Sync {
     /// Its name for people.
     fn name(&self) -> &'static str;
-
-    /// A copy with its state.
-    fn boxed(&self) -> Box<dyn Placement>;
 
     /// The color for a base page at its first touch. `process`: its process's number.
     fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64;
@@ -70,6 +67,18 @@ pub trait Placement: Send + Sync {
     /// The first of the frames that a page or superpage must have, if its list says so.
     fn frames(&self, _unit: Superpage, _process: u32) -> Option<Frame> {
         None
+    }
+}
+
+/// Copies of a placement of unknown type.
+pub trait PlacementCopy {
+    /// A copy with its state.
+    fn boxed(&self) -> Box<dyn Placement>;
+}
+
+impl<P: Placement + Clone + 'static> PlacementCopy for P {
+    fn boxed(&self) -> Box<dyn Placement> {
+        Box::new(self.clone())
     }
 }
 

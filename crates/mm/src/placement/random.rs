@@ -21,10 +21,6 @@ impl Placement for RandomColors {
         "random colors"
     }
 
-    fn boxed(&self) -> Box<dyn Placement> {
-        Box::new(self.clone())
-    }
-
     fn color(&mut self, _page: u64, process: u32, colors: Colors) -> u64 {
         Draws::new(self.draws.draw() ^ u64::from(process)).below(colors.count)
     }

@@ -192,10 +192,6 @@ impl Policy for ApproxOnline {
         Rules { watches_tlbs: true, ..Rules::new(self.orders) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Tlbs(entries) => {

@@ -31,10 +31,6 @@ impl Policy for Asap {
         Rules::new(self.orders)
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Touched { page, .. } => {
@@ -69,10 +65,6 @@ pub struct AsapShare {
 impl Policy for AsapShare {
     fn rules(&self) -> Rules {
         Rules::new(1 << self.order)
-    }
-
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
     }
 
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {

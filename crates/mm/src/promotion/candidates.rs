@@ -149,10 +149,6 @@ impl Policy for Candidates {
         Rules { instructions_per_millisecond, ..Rules::new(1 << self.settings.order).to_base_pages() }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         let order = self.settings.order;
         match event {

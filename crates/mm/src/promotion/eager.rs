@@ -55,10 +55,6 @@ impl Policy for Eager {
         Rules { in_place: true, backs_areas: true, ..Rules::new(self.settings.orders) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, _actions: &mut Actions) {
         if let PolicyEvent::Memory(memory) = event {
             let index = memory.unusable_index(self.settings.huge.into());

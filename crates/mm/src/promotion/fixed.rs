@@ -15,10 +15,6 @@ impl Policy for Fixed {
         Rules { ignores_areas: true, ..Rules::new(1 << self.order) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {
         1 << self.order
     }

@@ -45,10 +45,6 @@ impl Policy for FreeBsd {
         Rules { in_place: true, reserves, ..Rules::new(1 << self.order).to_base_pages() }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Touched { page, .. } => {

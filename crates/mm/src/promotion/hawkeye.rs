@@ -247,10 +247,6 @@ impl Policy for HawkEye {
         }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Memory(memory) => self.physical = Some([memory.used_frames(), memory.frames()]),

@@ -94,10 +94,6 @@ impl Policy for Ingens {
         Rules { instructions_per_millisecond, ..Rules::new(1 << self.settings.order).to_base_pages() }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Touched { page, table, .. } => self.touched(page, table),

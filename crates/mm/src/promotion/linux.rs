@@ -219,10 +219,6 @@ impl Policy for Linux {
         Rules { goes_without: true, instructions_per_millisecond, ..of_orders }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         if let Some(scan) = &mut self.scan {
             scan.on(event);

@@ -68,10 +68,6 @@ impl Policy for Online {
         self.inner.rules()
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         if let PolicyEvent::Missed { miss, .. } = event {
             self.missed(miss);

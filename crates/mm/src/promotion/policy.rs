@@ -347,12 +347,9 @@ impl Actions {
 }
 
 /// A promotion policy. It runs at rare events only, never for references that hit.
-pub trait Policy: Any + Send + Sync {
+pub trait Policy: PolicyCopy + Any + Send + Sync {
     /// Its rules.
     fn rules(&self) -> Rules;
-
-    /// A copy with its state.
-    fn boxed(&self) -> Box<dyn Policy>;
 
     /// Handles an event.
     fn on(&mut self, _event: PolicyEvent<'_>, _actions: &mut Actions) {}
@@ -381,6 +378,18 @@ pub trait Policy: Any + Send + Sync {
     /// elsewhere. `unit` maps the missing page, or is the last due superpage.
     fn due(&mut self, _unit: Superpage) -> Option<Superpage> {
         None
+    }
+}
+
+/// Copies of a policy of unknown type.
+pub trait PolicyCopy {
+    /// A copy with its state.
+    fn boxed(&self) -> Box<dyn Policy>;
+}
+
+impl<P: Policy + Clone> PolicyCopy for P {
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
     }
 }
 

@@ -212,10 +212,6 @@ impl Policy for ChosenSuperpages {
         Rules { watches_tlbs: self.charges.is_some(), ..Rules::new(self.orders & !1) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Process(number) => self.process = number,

@@ -75,10 +75,6 @@ impl Policy for Throttle {
         Rules { watches_tlbs: true, ..self.inner.rules() }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         if let PolicyEvent::Missed { miss, accounts } = event {
             self.look(miss.instructions, accounts);

@@ -27,10 +27,6 @@ impl Policy for Overheard {
         self.inner.rules()
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         let known = actions.moves.len();
         self.inner.on(event, actions);

@@ -57,10 +57,6 @@ impl Policy for Hearing {
         Rules { watches_tlbs: true, ..self.inner.rules() }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         if let PolicyEvent::Demoted(unit) = event {
             self.ended.lock().unwrap().push(unit);

@@ -55,7 +55,7 @@ impl Twins {
     fn new(number: usize, colors: u64, seed: u64, promotes: &dyn Policy) -> Twins {
         let recolors = AtMisses { colors };
         let process = |n: usize| {
-            let policy = Beside { promotes: promotes.boxed(), recolors: recolors.boxed() };
+            let policy = Beside { promotes: promotes.boxed(), recolors: Box::new(recolors.clone()) };
             let mut p = Process::with_costs(Box::new(policy), KernelCosts::TODAY);
             p.kernel = p.kernel.numbered(n as u32).with_placement(placement(number, seed).0, None);
             p.kernel.set_colors(Colors { count: colors, lines_per_page: 1 });

@@ -32,10 +32,6 @@ impl Policy for Blocks {
         Rules::new(1 << self.order).to_base_pages()
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn fault_orders(&self, _page: u64, area: Option<&Vma>) -> u32 {
         u32::from(area.is_some_and(|area| area.kind == MappingKind::Anonymous)) << self.order
     }

@@ -26,7 +26,7 @@ use crate::player::StructureCounts;
 use crate::simulation::Simulation;
 use crate::spec::DesignSpec;
 use choice::Choice;
-use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, ChosenSuperpages, OfflineSettings, Policy};
+use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, ChosenSuperpages, OfflineSettings};
 use pagewalk_mm::{Account, Kernel, Superpage};
 use pagewalk_translate::{Asid, MachineSpec};
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ fn replay(
 ) -> Result<Simulation, PassError> {
     let blocks = blocks.iter().map(|of| (of.process.index() as u32, of.block));
     let given = ChosenSuperpages::new(orders(machine, settings), blocks).charging();
-    let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
+    let kernel = Kernel::new(machine.paging.base(), Box::new(given.clone()), settings.costs);
     Simulation::new(vec![DesignSpec::with_kernel("offline".to_owned(), machine, kernel)], arrangement)
 }
 

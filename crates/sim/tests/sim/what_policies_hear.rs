@@ -35,10 +35,6 @@ impl Policy for Listener {
         Rules { watches_tlbs: true, ignores_areas: true, ..Rules::new(self.orders) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, _: &mut Actions) {
         let mut all = self.held.lock().unwrap();
         let held = all.entry(self.process).or_default();

@@ -40,10 +40,6 @@ impl Policy for AtMisses {
         Rules { watches_caches: true, ..Rules::new(1) }
     }
 
-    fn boxed(&self) -> Box<dyn Policy> {
-        Box::new(self.clone())
-    }
-
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         if let PolicyEvent::CacheMissed(CacheMiss { page: Some(page), frame, .. }) = event {
             actions.moves.push(PageMove { page, color: frame.0 % self.colors });
