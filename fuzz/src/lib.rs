@@ -30,7 +30,7 @@ pub fn import_files(data: &[u8]) {
 }
 
 fn import_all(files: &[&[u8]]) {
-    for format in IMPORTERS.iter().copied().map(Some).chain([None]) {
+    for format in IMPORTERS.iter().map(Some).chain([None]) {
         let input = |bytes: &&[u8]| Input {
             name: "fuzzed".to_owned(),
             bytes: Box::new(Cursor::new(bytes.to_vec())),

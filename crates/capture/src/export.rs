@@ -27,34 +27,29 @@ use pagewalk_units::RefIndex;
 use std::io;
 
 /// A writable format.
-pub trait Exporter: Sync {
+pub struct Exporter {
     /// Its name for `--format`; an importer of this name, if there is one, reads the files.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// Who reads such files, as a phrase that continues "NAME is".
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// Begins a file.
-    ///
-    /// # Errors
-    /// Errors of writing.
-    fn begin(&self, header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>>;
+    begin: fn(&StreamHeader, Out) -> io::Result<Box<dyn Encoder>>,
 }
 
 /// All formats, in the order of messages.
-pub static EXPORTERS: &[&dyn Exporter] = &[
-    &lackey::Format,
-    &din::Format,
-    &drmemtrace::Format,
-    &champsim::Format,
-    &oracle::Format,
-    &table::Format,
-    &parquet::Format,
+pub static EXPORTERS: &[Exporter] = &[
+    lackey::FORMAT,
+    din::FORMAT,
+    drmemtrace::FORMAT,
+    champsim::FORMAT,
+    oracle::FORMAT,
+    table::FORMAT,
+    parquet::FORMAT,
 ];
 
 /// The exporter of this name.
-pub fn exporter(name: &str) -> Option<&'static dyn Exporter> {
-    EXPORTERS.iter().copied().find(|exporter| exporter.name() == name)
+pub fn exporter(name: &str) -> Option<&'static Exporter> {
+    EXPORTERS.iter().find(|exporter| exporter.name == name)
 }
 
 /// A file being written.
@@ -93,8 +88,8 @@ impl Export {
     ///
     /// # Errors
     /// Errors of writing.
-    pub fn begin(format: &dyn Exporter, header: &StreamHeader, out: Out) -> io::Result<Export> {
-        let encoder = Some(format.begin(header, out)?);
+    pub fn begin(format: &Exporter, header: &StreamHeader, out: Out) -> io::Result<Export> {
+        let encoder = Some((format.begin)(header, out)?);
         Ok(Export { encoder, error: None, omissions: Omissions::default() })
     }
 

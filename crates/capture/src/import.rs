@@ -37,46 +37,44 @@ use container::{check_readable, peeked, unpacked};
 use pagewalk_trace::{Source, SourceError};
 
 /// A readable format.
-pub trait Importer: Sync {
+pub struct Importer {
     /// Its name for `--format`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// Who writes such files, as a phrase that continues "NAME is".
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// Whether the beginning of an unpacked file has this format's form. What could be in any file does not count.
-    fn recognises(&self, head: &Head<'_>) -> bool;
+    recognises: fn(&Head<'_>) -> bool,
+    open: Opener,
+}
 
-    /// A source for one unpacked file.
-    fn open(&self, file: Bytes) -> Result<Import, SourceError>;
-
-    /// A source for several unpacked files of one experiment, in the order given; `None` if this format's files do not
-    /// belong together.
-    fn open_several(&self, _files: Vec<Input>) -> Option<Result<Import, SourceError>> {
-        None
-    }
+/// Makes a stream of unpacked files.
+enum Opener {
+    /// Each file is a stream of its own.
+    One(fn(Bytes) -> Result<Import, SourceError>),
+    /// Several files of one experiment are one stream, in the order given.
+    Several(fn(Vec<Input>) -> Result<Import, SourceError>),
 }
 
 /// All formats, in the order of messages.
-pub static IMPORTERS: &[&dyn Importer] = &[
-    &lackey::Format,
-    &din::Format,
-    &drmemtrace::Format,
-    &addresses::Format,
-    &champsim::Format,
-    &gem5::Format,
-    &oracle::PAGES,
-    &oracle::BLOCKS,
-    &oracle::OBJECTS,
-    &numbers::PAGES,
-    &numbers::BLOCKS,
-    &table::Format,
+pub static IMPORTERS: &[Importer] = &[
+    lackey::FORMAT,
+    din::FORMAT,
+    drmemtrace::FORMAT,
+    addresses::FORMAT,
+    champsim::FORMAT,
+    gem5::FORMAT,
+    oracle::PAGES,
+    oracle::BLOCKS,
+    oracle::OBJECTS,
+    numbers::PAGES,
+    numbers::BLOCKS,
+    table::FORMAT,
 ];
 
 /// Most files of one experiment: they are read together, each with some buffers.
 const FILES_MAX: usize = 4096;
 
-type Format = &'static dyn Importer;
+type Format = &'static Importer;
 
 /// A file to import.
 pub struct Input {
@@ -113,7 +111,7 @@ pub enum ImportError {
     #[error(
         "{beginning}, and nothing in the file's first {} KiB is of a format that is read here; --format says which it \
          is to be: {}",
-        Head::BYTES / 1024, names(IMPORTERS)
+        Head::BYTES / 1024, names(IMPORTERS.iter())
     )]
     Unrecognised {
         /// Its beginning, as a clause.
@@ -126,7 +124,7 @@ pub enum ImportError {
     #[error("the files are of several formats: {0}; --format NAME reads only those of one")]
     Mixed(String),
     /// No file of a folder is of a format.
-    #[error("no file in it is of a format that is read here: {}", formats(IMPORTERS))]
+    #[error("no file in it is of a format that is read here: {}", formats(IMPORTERS.iter()))]
     Nothing,
     /// Files of a format that do not belong together.
     #[error("a file of format {format} is a stream of its own, and here are {files}: import one at a time")]
@@ -166,7 +164,7 @@ pub fn open(files: Vec<Input>, format: Option<Format>) -> Result<Opened, ImportE
         };
         match outcome? {
             Some((format, file)) => {
-                if !found.iter().any(|one: &Format| one.name() == format.name()) {
+                if !found.iter().any(|one: &Format| one.name == format.name) {
                     found.push(format);
                 }
                 kept.push(file);
@@ -180,7 +178,7 @@ pub fn open(files: Vec<Input>, format: Option<Format>) -> Result<Opened, ImportE
     let format = match found[..] {
         [] => return Err(ImportError::Nothing),
         [format] => format,
-        _ => return Err(ImportError::Mixed(formats(&found))),
+        _ => return Err(ImportError::Mixed(formats(found.iter().copied()))),
     };
     let import = opened(format, kept)?;
     Ok(Opened { format, import, passed_over })
@@ -188,7 +186,7 @@ pub fn open(files: Vec<Input>, format: Option<Format>) -> Result<Opened, ImportE
 
 /// The importer of this name.
 pub fn importer(name: &str) -> Option<Format> {
-    IMPORTERS.iter().copied().find(|importer| importer.name() == name)
+    IMPORTERS.iter().find(|importer| importer.name == name)
 }
 
 /// The file, unpacked, and its format; `None` if it is to be passed over.
@@ -199,9 +197,8 @@ fn examined(file: Input, format: Option<Format>) -> Result<Option<(Format, Input
     }
     let (head, bytes) = peeked(bytes, Head::BYTES)?;
     let head = Head::new(&head);
-    let among = IMPORTERS.iter().copied();
-    let among = among.filter(|one| format.is_none_or(|format| format.name() == one.name()));
-    let recognised: Vec<Format> = among.filter(|format| format.recognises(&head)).collect();
+    let among = IMPORTERS.iter().filter(|one| format.is_none_or(|format| format.name == one.name));
+    let recognised: Vec<Format> = among.filter(|format| (format.recognises)(&head)).collect();
     match recognised[..] {
         [] if file.in_folder => Ok(None),
         [] => {
@@ -209,26 +206,26 @@ fn examined(file: Input, format: Option<Format>) -> Result<Option<(Format, Input
             Err(ImportError::Unrecognised { beginning: head.beginning() })
         }
         [format] => Ok(Some((format, Input { bytes, ..file }))),
-        _ => Err(ImportError::Ambiguous(formats(&recognised))),
+        _ => Err(ImportError::Ambiguous(formats(recognised.iter().copied()))),
     }
 }
 
 /// Files of a format as one stream.
 fn opened(format: Format, mut files: Vec<Input>) -> Result<Import, ImportError> {
-    let count = files.len();
-    let import = match count {
-        1 => format.open(files.remove(0).bytes),
-        _ => format.open_several(files).ok_or(ImportError::Apart { format: format.name(), files: count })?,
+    let import = match format.open {
+        Opener::Several(open) => open(files),
+        Opener::One(open) if files.len() == 1 => open(files.remove(0).bytes),
+        Opener::One(_) => return Err(ImportError::Apart { format: format.name, files: files.len() }),
     };
     Ok(import?)
 }
 
 /// The formats as text.
-fn names(of: &[Format]) -> String {
-    of.iter().map(|importer| importer.name()).collect::<Vec<_>>().join(", ")
+fn names(of: impl Iterator<Item = Format>) -> String {
+    of.map(|importer| importer.name).collect::<Vec<_>>().join(", ")
 }
 
-fn formats(of: &[Format]) -> String {
-    let told = of.iter().map(|importer| format!("{} ({})", importer.name(), importer.about()));
+fn formats(of: impl Iterator<Item = Format>) -> String {
+    let told = of.map(|importer| format!("{} ({})", importer.name, importer.about));
     told.collect::<Vec<_>>().join(", ")
 }

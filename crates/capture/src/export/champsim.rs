@@ -14,7 +14,7 @@ use super::instructions::{Executed, accesses, each_instruction, places};
 use super::omissions::Omission;
 use super::{Encoder, Exporter, Omissions, Out};
 use iced_x86::{InstructionInfoFactory, OpAccess, Register};
-use pagewalk_trace::{Batch, Ref, StreamHeader};
+use pagewalk_trace::{Batch, Ref};
 use pagewalk_units::{Kind, PAGE_BYTES, ThreadId};
 use std::io::{self, Write};
 
@@ -60,18 +60,10 @@ const VECTORS: u8 = 64;
 const ANY: u8 = 128;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "champsim"
-    }
-
-    fn about(&self) -> &'static str {
-        "ChampSim's records of 64 bytes; it reads them packed, as .xz or .gz"
-    }
-
-    fn begin(&self, _header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "champsim",
+    about: "ChampSim's records of 64 bytes; it reads them packed, as .xz or .gz",
+    begin: |_, out| {
         Ok(Box::new(ChampSim {
             out,
             shapes: Facts::default(),
@@ -79,8 +71,8 @@ impl Exporter for Format {
             last: Vec::new(),
             next: 0,
         }))
-    }
-}
+    },
+};
 
 /// What the records of an instruction say of it, whenever it runs.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@
 use super::instructions::{accesses, each_instruction, places};
 use super::omissions::Omission;
 use super::{Encoder, Exporter, Omissions, Out};
-use pagewalk_trace::{Batch, StreamHeader};
+use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 use std::io::{self, Write};
 
@@ -15,21 +15,11 @@ use std::io::{self, Write};
 const WORD_BYTES: u64 = 4;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "din"
-    }
-
-    fn about(&self) -> &'static str {
-        "Dinero's `din` text: `LABEL ADDRESS`"
-    }
-
-    fn begin(&self, _header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
-        Ok(Box::new(Din { out }))
-    }
-}
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "din",
+    about: "Dinero's `din` text: `LABEL ADDRESS`",
+    begin: |_, out| Ok(Box::new(Din { out })),
+};
 
 struct Din {
     out: Out,

@@ -37,21 +37,12 @@ const LEVEL: i64 = 3;
 const UNKNOWN_PROCESS: u32 = 1;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "drmemtrace"
-    }
-
-    fn about(&self) -> &'static str {
-        "DynamoRIO's offline trace, a zip archive: name it FILE.trace.zip and give its tools `-infile FILE.trace.zip`"
-    }
-
-    fn begin(&self, header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
-        Ok(Box::new(Drmemtrace::new(header, out, CHUNK_INSTRUCTIONS)?))
-    }
-}
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "drmemtrace",
+    about: "DynamoRIO's offline trace, a zip archive: name it FILE.trace.zip and give its tools `-infile \
+            FILE.trace.zip`",
+    begin: |header, out| Ok(Box::new(Drmemtrace::new(header, out, CHUNK_INSTRUCTIONS)?)),
+};
 
 pub(super) struct Drmemtrace {
     chunks: Chunks,

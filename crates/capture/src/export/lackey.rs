@@ -2,7 +2,7 @@
 
 use super::instructions::each_instruction;
 use super::{Encoder, Exporter, Omissions, Out};
-use pagewalk_trace::{Analysis, Batch, Instruction, Ref, StreamHeader};
+use pagewalk_trace::{Analysis, Batch, Instruction, Ref};
 use pagewalk_units::Kind;
 use std::io::{self, Write};
 
@@ -10,21 +10,11 @@ use std::io::{self, Write};
 const PIECE_BYTES: usize = 1 << 16;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "lackey"
-    }
-
-    fn about(&self) -> &'static str {
-        "the text of `valgrind --tool=lackey --trace-mem=yes`"
-    }
-
-    fn begin(&self, _header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
-        Ok(Box::new(LackeyWriter::new(out)))
-    }
-}
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "lackey",
+    about: "the text of `valgrind --tool=lackey --trace-mem=yes`",
+    begin: |_, out| Ok(Box::new(LackeyWriter::new(out))),
+};
 
 impl Encoder for LackeyWriter<Out> {
     fn batch(&mut self, batch: &Batch<'_>, _omissions: &mut Omissions) -> io::Result<()> {

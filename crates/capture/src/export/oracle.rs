@@ -8,7 +8,7 @@
 use super::instructions::places;
 use super::omissions::Omission;
 use super::{Encoder, Exporter, Omissions, Out};
-use pagewalk_trace::{Batch, StreamHeader};
+use pagewalk_trace::Batch;
 use pagewalk_units::{Kind, PAGE_BYTES, PAGE_SHIFT};
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -26,22 +26,14 @@ const PIECE_RECORDS: u64 = 1 << 16;
 const PAGES_MAX: usize = 1 << 26;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "oracle-pages"
-    }
-
-    fn about(&self) -> &'static str {
-        "libCacheSim's oracleGeneral: a request for each 4 KiB page of each data reference"
-    }
-
-    fn begin(&self, _header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "oracle-pages",
+    about: "libCacheSim's oracleGeneral: a request for each 4 KiB page of each data reference",
+    begin: |_, out| {
         let records = BufWriter::with_capacity(1 << 18, tempfile::tempfile()?);
         Ok(Box::new(Requests { records, count: 0, out }))
-    }
-}
+    },
+};
 
 struct Requests {
     /// All records so far, without the numbers of next requests.

@@ -22,24 +22,16 @@ use std::sync::Arc;
 const GROUP_ROWS: usize = 1 << 20;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "parquet"
-    }
-
-    fn about(&self) -> &'static str {
-        "a Parquet table with the columns of `table`, for pandas, Polars, DuckDB and others"
-    }
-
-    fn begin(&self, header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "parquet",
+    about: "a Parquet table with the columns of `table`, for pandas, Polars, DuckDB and others",
+    begin: |header, out| {
         let properties = properties(header).map_err(io::Error::other)?;
         let schema = schema().map_err(io::Error::other)?;
         let writer = SerializedFileWriter::new(out, schema, Arc::new(properties.build()));
         Ok(Box::new(Table { writer: writer.map_err(io::Error::other)?, columns: Columns::default() }))
-    }
-}
+    },
+};
 
 struct Table {
     writer: SerializedFileWriter<Out>,

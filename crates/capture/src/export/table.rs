@@ -10,26 +10,18 @@
 
 use super::rows::{COLUMNS, each_row};
 use super::{Encoder, Exporter, Omissions, Out};
-use pagewalk_trace::{Batch, Event, StreamHeader};
+use pagewalk_trace::{Batch, Event};
 use std::io::{self, Write};
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Exporter for Format {
-    fn name(&self) -> &'static str {
-        "table"
-    }
-
-    fn about(&self) -> &'static str {
-        "CSV: time (in instructions), thread, instruction, address, bytes and kind of each fetch and reference"
-    }
-
-    fn begin(&self, _header: &StreamHeader, mut out: Out) -> io::Result<Box<dyn Encoder>> {
+pub(super) const FORMAT: Exporter = Exporter {
+    name: "table",
+    about: "CSV: time (in instructions), thread, instruction, address, bytes and kind of each fetch and reference",
+    begin: |_, mut out| {
         writeln!(out, "{}", COLUMNS.join(","))?;
         Ok(Box::new(Table { out }))
-    }
-}
+    },
+};
 
 struct Table {
     out: Out,

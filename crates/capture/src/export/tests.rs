@@ -4,9 +4,9 @@ mod binary;
 mod drmemtrace;
 mod stream;
 
-use super::{EXPORTERS, Export, Exporter, Omissions, exporter, packed};
+use super::{EXPORTERS, Export, Exporter, Omissions, Out, exporter, packed};
 use crate::import::transcript::told;
-use crate::import::{IMPORTERS, Importer, importer};
+use crate::import::{IMPORTERS, importer};
 use pagewalk_trace::{Origin, StreamHeader};
 use pagewalk_units::Kind;
 use proptest::prelude::*;
@@ -35,10 +35,18 @@ fn header() -> StreamHeader {
 }
 
 /// The stream as a file of this name.
-fn exported(format: &dyn Exporter, name: &str, steps: &[Step]) -> (Vec<u8>, Omissions) {
+fn exported(format: &Exporter, name: &str, steps: &[Step]) -> (Vec<u8>, Omissions) {
+    exported_by(name, steps, |out| Export::begin(format, &header(), out))
+}
+
+fn exported_by(
+    name: &str,
+    steps: &[Step],
+    begin: impl FnOnce(Out) -> io::Result<Export>,
+) -> (Vec<u8>, Omissions) {
     let file = Shared::default();
     let out = packed(Path::new(name), Box::new(file.clone())).unwrap();
-    let mut export = Export::begin(format, &header(), out).unwrap();
+    let mut export = begin(out).unwrap();
     feed(steps, &mut export);
     let omissions = export.finish().unwrap();
     (std::mem::take(&mut *file.0.lock().unwrap()), omissions)
@@ -155,8 +163,8 @@ fn what_a_format_cannot_say_is_counted() {
 fn what_is_exported_can_be_imported_by_the_same_name() {
     let without = ["parquet"];
     for format in EXPORTERS {
-        let has_importer = IMPORTERS.iter().any(|one: &&dyn Importer| one.name() == format.name());
-        assert_eq!(has_importer, !without.contains(&format.name()), "{}", format.name());
+        let has_importer = IMPORTERS.iter().any(|one| one.name == format.name);
+        assert_eq!(has_importer, !without.contains(&format.name), "{}", format.name);
     }
 }
 
@@ -182,14 +190,14 @@ fn a_full_disk_ends_the_export_with_its_error() {
     for format in EXPORTERS {
         for name in ["t", "t.zst"] {
             let out = packed(Path::new(name), Box::new(Full(1000))).unwrap();
-            let error = match Export::begin(*format, &header(), out) {
+            let error = match Export::begin(format, &header(), out) {
                 Err(error) => error,
                 Ok(mut export) => {
                     feed(&steps, &mut export);
                     export.finish().expect_err("the disk is full")
                 }
             };
-            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{}: {error}", format.name());
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{}: {error}", format.name);
         }
     }
 }

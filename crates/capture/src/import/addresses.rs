@@ -11,35 +11,20 @@
 use super::assembler::Reference;
 use super::digits::number;
 use super::notes::{NoteKind, shown};
-use super::reader::{Grammar, TextSource};
-use super::{Bytes, Head, Import, Importer};
-use pagewalk_trace::SourceError;
+use super::reader::{Grammar, open_text};
+use super::{Importer, Opener};
 use pagewalk_units::Kind;
 
 /// Most digits of an address.
 const MAX_DIGITS: usize = 16;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "addresses"
-    }
-
-    fn about(&self) -> &'static str {
-        "lines of `l 0xADDRESS` and `s 0xADDRESS`, loads and stores"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        head.lines().any(|line| matches!(Line::read(line), Line::Reference(_)))
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: TextSource<Bytes, Addresses> = TextSource::of(file)?;
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
-}
+pub(super) const FORMAT: Importer = Importer {
+    name: "addresses",
+    about: "lines of `l 0xADDRESS` and `s 0xADDRESS`, loads and stores",
+    recognises: |head| head.lines().any(|line| matches!(Line::read(line), Line::Reference(_))),
+    open: Opener::One(open_text::<Addresses>),
+};
 
 /// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +122,7 @@ mod tests {
     #[test]
     fn loads_and_stores_are_read_whatever_ends_lines() {
         let text = "s 0x1fffff50 1\r\n\nl 0x1FFFFF58 12345\n# two\n L\t0xa\nl 0x10";
-        let (read, notes, error) = told(&Format, text);
+        let (read, notes, error) = told(&FORMAT, text);
         assert_eq!(read, ["Store 1fffff50,1", "Load 1fffff58,1", "Load a,1", "Load 10,1"]);
         assert_eq!(error, None);
         assert_eq!(notes[0], "1 line of neither loads nor stores (line 4: `# two`): passed over");
@@ -147,13 +132,13 @@ mod tests {
     #[test]
     fn wrong_lines_are_named() {
         for bad in ["l\n", "l 1000\n", "s 0x\n", "l 0xyz\n", "s 0x12345678901234567\n"] {
-            let (read, _, error) = told(&Format, format!("l 0x1000 0\n{bad}"));
+            let (read, _, error) = told(&FORMAT, format!("l 0x1000 0\n{bad}"));
             let error = error.unwrap();
             let expected = format!("line 2 (`{}`) has no address: it is to be `l 0xADDRESS`", bad.trim_end());
             assert!(error.starts_with(&expected), "{error}");
             assert_eq!(read.len(), 1, "what came before is told");
         }
-        let cut = told(&Format, "l 0x1000 0\ns 0x").2;
+        let cut = told(&FORMAT, "l 0x1000 0\ns 0x").2;
         assert_eq!(cut.as_deref(), Some("the text ends in the middle of line 2"));
     }
 
@@ -172,7 +157,7 @@ mod tests {
 
         #[test]
         fn any_text_ends_in_an_error_or_the_end(text in "[ls0x1a \n\r]{0,60}") {
-            told(&Format, text);
+            told(&FORMAT, text);
         }
     }
 }

@@ -17,8 +17,8 @@
 
 use super::assembler::{Assembler, Reference};
 use super::notes::Notes;
-use super::records::{RecordSource, Records};
-use super::{Bytes, Head, Import, Importer};
+use super::records::{Records, open_records};
+use super::{Importer, Opener};
 use pagewalk_trace::{BlockEnd, Instruction, Ref, SourceError};
 use pagewalk_units::{Kind, PAGE_BYTES, VirtAddr};
 
@@ -36,31 +36,19 @@ const INSTRUCTION_BYTES_MAX: u64 = 15;
 const AARCH64_BYTES: u64 = 4;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "champsim"
-    }
-
-    fn about(&self) -> &'static str {
-        "what ChampSim reads: records of 64 bytes"
-    }
-
-    /// There is no mark: every whole record has to be possible, and most are to follow the one before in memory.
-    fn recognises(&self, head: &Head<'_>) -> bool {
+pub(super) const FORMAT: Importer = Importer {
+    name: "champsim",
+    about: "what ChampSim reads: records of 64 bytes",
+    // There is no mark: every whole record has to be possible, and most are to follow the one before in memory.
+    recognises: |head| {
         let records: Vec<Record> = head.chunks_exact(RECORD_BYTES).map(Record::read).collect();
         let follows =
             |pair: &&[Record]| (1..=INSTRUCTION_BYTES_MAX).contains(&pair[0].distance(pair[1].address));
         let following = records.windows(2).filter(follows).count();
         following > 0 && 2 * following + 1 >= records.len() && records.iter().all(Record::is_plausible)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: RecordSource<ChampSim> = RecordSource::new(file);
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
-}
+    },
+    open: Opener::One(open_records::<ChampSim>),
+};
 
 /// An executed instruction.
 #[derive(Clone, Copy, Debug)]
@@ -248,7 +236,7 @@ mod tests {
             record(0x2ffe, Some(true), back, &[], &[0x7ffd]),
             record(0x100a, None, NONE, &[], &[0, 0xaffd]),
         ];
-        let (read, notes, error) = told(&Format, file.concat());
+        let (read, notes, error) = told(&FORMAT, file.concat());
         assert_eq!(
             read,
             [
@@ -273,18 +261,18 @@ mod tests {
     #[test]
     fn what_may_come_from_cvp_is_named() {
         let file = [0x1000, 0x1004, 0x1010].map(|at| record(at, None, NONE, &[], &[]));
-        let (_, notes, _) = told(&Format, file.concat());
+        let (_, notes, _) = told(&FORMAT, file.concat());
         assert!(notes[0].starts_with("all instructions are at multiples of 4"), "{notes:?}");
     }
 
     #[test]
     fn damage_is_named_by_record_after_all_before_it() {
         let good = record(0x1000, None, NONE, &[], &[]);
-        let (read, _, error) = told(&Format, [&good[..], &good[..40]].concat());
+        let (read, _, error) = told(&FORMAT, [&good[..], &good[..40]].concat());
         assert_eq!((read.len(), error.as_deref()), (1, Some("the file ends in the middle of record 2")));
         let mut bad = good.clone();
         bad[8] = 7;
-        let (read, _, error) = told(&Format, [&good[..], &bad].concat());
+        let (read, _, error) = told(&FORMAT, [&good[..], &bad].concat());
         let error = error.unwrap();
         assert!(
             read.len() == 1 && error.starts_with("record 2 is no instruction of ChampSim's: bytes 8"),
@@ -292,7 +280,7 @@ mod tests {
         );
         let far = record(0x1000, None, NONE, &[], &[1 << 60]);
         for file in [[&good[..], &far, &good].concat(), [&good[..], &far].concat()] {
-            let error = told(&Format, file).2.unwrap();
+            let error = told(&FORMAT, file).2.unwrap();
             let expected = "record 2 refers to address 0x1000000000000000, above the 57 bits";
             assert!(error.starts_with(expected), "{error}");
         }
@@ -302,7 +290,7 @@ mod tests {
     fn files_are_recognised_by_their_records() {
         let name = |bytes: Vec<u8>| {
             let file = Input { name: "f".to_owned(), bytes: Box::new(Cursor::new(bytes)), in_folder: false };
-            open(vec![file], None).map(|opened| opened.format.name()).ok()
+            open(vec![file], None).map(|opened| opened.format.name).ok()
         };
         let straight = |at: u64| record(0x1000 + 4 * at, None, NONE, &[], &[0x7000]);
         assert_eq!(name((0..2000).flat_map(straight).collect()), Some("champsim"));
@@ -339,13 +327,13 @@ mod tests {
         ) {
             let records: Vec<_> = (0..copies).flat_map(|_| parts.clone()).collect();
             let file = records.iter().flat_map(|(at, branch, loads)| record(*at, *branch, NONE, &[], loads));
-            let (read, _, error) = told(&Format, file.collect::<Vec<u8>>());
+            let (read, _, error) = told(&FORMAT, file.collect::<Vec<u8>>());
             prop_assert_eq!((read, error), (slow(&records), None));
         }
 
         #[test]
         fn any_bytes_end_in_an_error_or_the_end(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            told(&Format, bytes);
+            told(&FORMAT, bytes);
         }
     }
 }

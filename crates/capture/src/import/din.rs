@@ -14,9 +14,8 @@
 use super::assembler::Reference;
 use super::digits::number;
 use super::notes::{NoteKind, shown};
-use super::reader::{Grammar, TextSource};
-use super::{Bytes, Head, Import, Importer};
-use pagewalk_trace::SourceError;
+use super::reader::{Grammar, open_text};
+use super::{Importer, Opener};
 use pagewalk_units::Kind;
 
 /// Bytes of each reference and instruction.
@@ -25,26 +24,12 @@ const WORD_BYTES: u32 = 4;
 const MAX_DIGITS: usize = 16;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "din"
-    }
-
-    fn about(&self) -> &'static str {
-        "what Dinero reads as `din`: `LABEL ADDRESS`"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        head.lines().any(|line| !matches!(Line::read(line), Line::Blank | Line::Damaged(_)))
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: TextSource<Bytes, Din> = TextSource::of(file)?;
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
-}
+pub(super) const FORMAT: Importer = Importer {
+    name: "din",
+    about: "what Dinero reads as `din`: `LABEL ADDRESS`",
+    recognises: |head| head.lines().any(|line| !matches!(Line::read(line), Line::Blank | Line::Damaged(_))),
+    open: Opener::One(open_text::<Din>),
+};
 
 /// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +159,7 @@ mod tests {
 
     /// References, notes, and the error at the end.
     fn read(text: impl Into<Vec<u8>>) -> (Vec<String>, Vec<String>, Option<String>) {
-        told(&Format, text)
+        told(&FORMAT, text)
     }
 
     #[test]
@@ -220,10 +205,10 @@ mod tests {
     #[test]
     fn the_format_is_recognised_where_no_line_is_of_another() {
         let of = |text: &str| {
-            let bytes: Bytes = Box::new(std::io::Cursor::new(text.to_owned()));
+            let bytes = Box::new(std::io::Cursor::new(text.to_owned()));
             open(vec![Input { name: "trace".to_owned(), bytes, in_folder: false }], None)
         };
-        let name = |text: &str| of(text).map(|Opened { format, .. }| format.name());
+        let name = |text: &str| of(text).map(|Opened { format, .. }| format.name);
         assert_eq!(name("0 1000\n").ok(), Some("din"));
         assert_eq!(name("\nI  1000,4\n").ok(), Some("lackey"));
         assert_eq!(name("==1== Lackey\n").ok(), Some("lackey"));

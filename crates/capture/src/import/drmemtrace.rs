@@ -21,7 +21,7 @@ pub(crate) mod record;
 mod source;
 mod tallies;
 
-use super::{Bytes, Head, Import, Importer, Input};
+use super::{Import, Importer, Input, Opener};
 use file::{FileHeader, TraceFile};
 use pagewalk_trace::SourceError;
 use record::{RECORD_BYTES, Record, kind};
@@ -35,18 +35,10 @@ const NEWEST_VERSION: u64 = 7;
 const MAX_VERSION: u64 = 999;
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "drmemtrace"
-    }
-
-    fn about(&self) -> &'static str {
-        "what DynamoRIO's `drmemtrace -offline` writes after `raw2trace`"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
+pub(super) const FORMAT: Importer = Importer {
+    name: "drmemtrace",
+    about: "what DynamoRIO's `drmemtrace -offline` writes after `raw2trace`",
+    recognises: |head| {
         let (records, _) = head.as_chunks::<RECORD_BYTES>();
         let [header, rest @ ..] = records else { return false };
         let header = Record::from_bytes(header);
@@ -57,16 +49,9 @@ impl Importer for Format {
             && header.size == 0
             && (1..=MAX_VERSION).contains(&version)
             && (header.value != version || second.is_none_or(|kind| STARTS.contains(&kind)))
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        open_all(vec![Input { name: String::new(), bytes: file, in_folder: false }])
-    }
-
-    fn open_several(&self, files: Vec<Input>) -> Option<Result<Import, SourceError>> {
-        Some(open_all(files))
-    }
-}
+    },
+    open: Opener::Several(open_all),
+};
 
 /// What may follow the header.
 const STARTS: [u16; 4] = [kind::MARKER, kind::THREAD, kind::PID, kind::FOOTER];

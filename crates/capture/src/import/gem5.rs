@@ -12,7 +12,7 @@
 use super::assembler::{Assembler, Reference};
 use super::container::packing_error;
 use super::notes::{NoteKind, Notes};
-use super::{Bytes, Head, Import, Importer};
+use super::{Bytes, Import, Importer, Opener};
 use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
 use pagewalk_units::{Kind, Size};
 use prost::Message;
@@ -51,26 +51,15 @@ const FACTS: &[&str] = &[
 ];
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "gem5"
-    }
-
-    fn about(&self) -> &'static str {
-        "packets that gem5's monitors and probes write in protobuf"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        head.starts_with(MARK)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
+pub(super) const FORMAT: Importer = Importer {
+    name: "gem5",
+    about: "packets that gem5's monitors and probes write in protobuf",
+    recognises: |head| head.starts_with(MARK),
+    open: Opener::One(|file| {
         let source = PacketSource::new(file)?;
         Ok(Import { notes: source.notes.clone(), source: Box::new(source) })
-    }
-}
+    }),
+};
 
 /// The first message. Its fourth field tells the library's kinds of traces apart: a packet trace has messages there,
 /// the others a number.

@@ -20,35 +20,23 @@ mod line;
 use super::assembler::Reference;
 use super::digits::number;
 use super::notes::{NoteKind, shown};
-use super::reader::{Grammar, TextSource};
-use super::{Bytes, Head, Import, Importer};
+use super::reader::{Grammar, TextSource, open_text};
+use super::{Importer, Opener};
 use line::{Line, process_of};
-use pagewalk_trace::{SourceError, StreamHeader};
+use pagewalk_trace::StreamHeader;
 use pagewalk_units::{Kind, Size};
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "lackey"
-    }
-
-    fn about(&self) -> &'static str {
-        "what `valgrind --tool=lackey --trace-mem=yes` writes"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
+pub(super) const FORMAT: Importer = Importer {
+    name: "lackey",
+    about: "what `valgrind --tool=lackey --trace-mem=yes` writes",
+    recognises: |head| {
         let is_of =
             |line| matches!(Line::read(line), Line::Reference(_) | Line::ThirdColumn(_) | Line::Message);
         head.lines().any(is_of)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: LackeySource<Bytes> = TextSource::of(file)?;
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
-}
+    },
+    open: Opener::One(open_text::<Lackey>),
+};
 
 /// Reads a Lackey trace.
 pub type LackeySource<R> = TextSource<R, Lackey>;

@@ -6,43 +6,24 @@ use super::assembler::Reference;
 use super::digits::number;
 use super::notes::{NoteKind, shown};
 use super::places::{BLOCK_SHIFT, place};
-use super::reader::{Grammar, TextSource};
-use super::{Bytes, Head, Import, Importer};
-use pagewalk_trace::{Grain, SourceError};
+use super::reader::{Grammar, open_text};
+use super::{Head, Importer, Opener};
+use pagewalk_trace::Grain;
 use pagewalk_units::{Kind, PAGE_SHIFT};
 
 /// Most digits of a number.
 const MAX_DIGITS: usize = 19;
 
-/// The format of numbers of pieces of memory of `1 << SHIFT` bytes.
-pub(super) struct Format<const SHIFT: u32>;
-
 /// Numbers of pages of 4 KiB.
-pub(super) const PAGES: Format<PAGE_SHIFT> = Format;
+pub(super) const PAGES: Importer = format::<PAGE_SHIFT>("pages", "the number of a 4 KiB page on each line");
 
 /// Numbers of blocks of 64 bytes.
-pub(super) const BLOCKS: Format<BLOCK_SHIFT> = Format;
+pub(super) const BLOCKS: Importer =
+    format::<BLOCK_SHIFT>("blocks", "the number of a 64-byte block on each line");
 
-impl<const SHIFT: u32> Importer for Format<SHIFT> {
-    fn name(&self) -> &'static str {
-        if SHIFT == PAGE_SHIFT { "pages" } else { "blocks" }
-    }
-
-    fn about(&self) -> &'static str {
-        match SHIFT {
-            PAGE_SHIFT => "the number of a 4 KiB page on each line",
-            _ => "the number of a 64-byte block on each line",
-        }
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        are_numbers(head)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: TextSource<Bytes, Numbers<SHIFT>> = TextSource::of(file)?;
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
+/// The format of numbers of pieces of memory of `1 << SHIFT` bytes.
+const fn format<const SHIFT: u32>(name: &'static str, about: &'static str) -> Importer {
+    Importer { name, about, recognises: are_numbers, open: Opener::One(open_text::<Numbers<SHIFT>>) }
 }
 
 /// Whether there are numbers alone on their lines, and no other words.

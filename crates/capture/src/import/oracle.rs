@@ -11,12 +11,11 @@
 use super::assembler::{Assembler, Reference};
 use super::notes::{NoteKind, Notes};
 use super::places::{BLOCK_SHIFT, place};
-use super::records::{RecordSource, Records};
-use super::{Bytes, Head, Import, Importer};
+use super::records::{Records, open_records};
+use super::{Head, Importer, Opener};
 use pagewalk_trace::{Grain, Ref, SourceError};
 use pagewalk_units::{Kind, PAGE_BYTES, PAGE_SHIFT};
 use rustc_hash::FxHashMap;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 const RECORD_BYTES: usize = 24;
@@ -29,56 +28,23 @@ const ALIGNMENT: u64 = 16;
 /// Most different objects: bounds the memory, to about 3 GB.
 const OBJECTS_MAX: usize = 1 << 26;
 
-/// The format with a meaning of objects.
-pub(super) struct Format<M>(PhantomData<fn() -> M>);
-
 /// Objects are pages: their numbers count pages of 4 KiB.
-pub(super) const PAGES: Format<Numbered<PAGE_SHIFT>> = Format(PhantomData);
+pub(super) const PAGES: Importer = format::<Numbered<PAGE_SHIFT>>(
+    "oracle-pages",
+    "what libCacheSim writes as oracleGeneral, objects being numbers of 4 KiB pages",
+);
 
 /// Objects are blocks: their numbers count blocks of 64 bytes.
-pub(super) const BLOCKS: Format<Numbered<BLOCK_SHIFT>> = Format(PhantomData);
+pub(super) const BLOCKS: Importer =
+    format::<Numbered<BLOCK_SHIFT>>("oracle-blocks", "the same, objects being numbers of 64-byte blocks");
 
 /// Objects have sizes and names: they lie one behind the other.
-pub(super) const OBJECTS: Format<Placed> = Format(PhantomData);
+pub(super) const OBJECTS: Importer =
+    format::<Placed>("oracle-objects", "the same, objects of their sizes lying one behind the other");
 
-/// What objects are.
-trait Meaning: Records + Send + 'static {
-    /// The format's name.
-    const NAME: &'static str;
-    /// Who writes it, as [`Importer::about`] says it.
-    const ABOUT: &'static str;
-}
-
-impl<const SHIFT: u32> Meaning for Numbered<SHIFT> {
-    const NAME: &'static str = if SHIFT == PAGE_SHIFT { "oracle-pages" } else { "oracle-blocks" };
-    const ABOUT: &'static str = match SHIFT {
-        PAGE_SHIFT => "what libCacheSim writes as oracleGeneral, objects being numbers of 4 KiB pages",
-        _ => "the same, objects being numbers of 64-byte blocks",
-    };
-}
-
-impl Meaning for Placed {
-    const NAME: &'static str = "oracle-objects";
-    const ABOUT: &'static str = "the same, objects of their sizes lying one behind the other";
-}
-
-impl<M: Meaning> Importer for Format<M> {
-    fn name(&self) -> &'static str {
-        M::NAME
-    }
-
-    fn about(&self) -> &'static str {
-        M::ABOUT
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        are_requests(head)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: RecordSource<M> = RecordSource::new(file);
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
+/// The format with a meaning of objects.
+const fn format<M: Records + 'static>(name: &'static str, about: &'static str) -> Importer {
+    Importer { name, about, recognises: are_requests, open: Opener::One(open_records::<M>) }
 }
 
 /// A request.

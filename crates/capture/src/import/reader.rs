@@ -1,5 +1,6 @@
 //! Reads items from text.
 
+use super::Import;
 use super::assembler::{Assembler, Reference};
 use super::container::{Bytes, packing_error, text_of, unpacked};
 use super::notes::{NoteKind, Notes};
@@ -67,9 +68,15 @@ impl<G: Grammar> TextSource<Bytes, G> {
     }
 
     /// A source for the text in an unpacked file.
-    pub(super) fn of(file: Bytes) -> Result<TextSource<Bytes, G>, SourceError> {
+    fn of(file: Bytes) -> Result<TextSource<Bytes, G>, SourceError> {
         TextSource::new(text_of(file)?)
     }
+}
+
+/// Opens the text in an unpacked file.
+pub(super) fn open_text<G: Grammar + Send + 'static>(file: Bytes) -> Result<Import, SourceError> {
+    let source: TextSource<Bytes, G> = TextSource::of(file)?;
+    Ok(Import { notes: source.notes(), source: Box::new(source) })
 }
 
 #[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]

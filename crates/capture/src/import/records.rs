@@ -1,9 +1,9 @@
 //! Reads items from files of records of one length.
 
-use super::Bytes;
 use super::assembler::Assembler;
 use super::container::packing_error;
 use super::notes::{NoteKind, Notes};
+use super::{Bytes, Import};
 use pagewalk_trace::{Grain, Item, Origin, Source, SourceError, StreamHeader};
 use std::io::BufRead;
 
@@ -35,7 +35,7 @@ pub(super) trait Records: Default + Send {
 }
 
 /// Reads a file of records.
-pub(super) struct RecordSource<G> {
+struct RecordSource<G> {
     file: Bytes,
     /// The start of a record whose end was not in the file's buffer.
     cut_record: Vec<u8>,
@@ -48,9 +48,15 @@ pub(super) struct RecordSource<G> {
     ended: bool,
 }
 
+/// Opens the records in an unpacked file.
+pub(super) fn open_records<G: Records + 'static>(file: Bytes) -> Result<Import, SourceError> {
+    let source: RecordSource<G> = RecordSource::new(file);
+    Ok(Import { notes: source.notes.clone(), source: Box::new(source) })
+}
+
 impl<G: Records> RecordSource<G> {
     /// A source for the records in an unpacked file.
-    pub fn new(file: Bytes) -> RecordSource<G> {
+    fn new(file: Bytes) -> RecordSource<G> {
         let header = StreamHeader {
             engine: G::ENGINE.to_owned(),
             grain: G::GRAIN,
@@ -66,11 +72,6 @@ impl<G: Records> RecordSource<G> {
             error: None,
             ended: false,
         }
-    }
-
-    /// Notes on the file, complete at the end of the stream.
-    pub fn notes(&self) -> Notes {
-        self.notes.clone()
     }
 
     /// Reads records until there is a batch or the file ends.

@@ -12,9 +12,8 @@
 use super::assembler::Reference;
 use super::notes::{NoteKind, shown};
 use super::places::{BLOCK_SHIFT, place};
-use super::reader::{Grammar, TextSource};
-use super::{Bytes, Head, Import, Importer};
-use pagewalk_trace::SourceError;
+use super::reader::{Grammar, open_text};
+use super::{Importer, Opener};
 use pagewalk_units::{Kind, PAGE_SHIFT};
 
 /// What separates columns.
@@ -41,28 +40,16 @@ const KIND_WORDS: [(&[&str], Kind); 4] = [
 ];
 
 /// The format, for the registry.
-pub(super) struct Format;
-
-impl Importer for Format {
-    fn name(&self) -> &'static str {
-        "table"
-    }
-
-    fn about(&self) -> &'static str {
-        "CSV whose first line names a column address, page or block"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
+pub(super) const FORMAT: Importer = Importer {
+    name: "table",
+    about: "CSV whose first line names a column address, page or block",
+    recognises: |head| {
         head.lines()
             .find(|line| !line.trim_ascii().is_empty())
             .is_some_and(|line| Columns::read(line).is_some())
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: TextSource<Bytes, Table> = TextSource::of(file)?;
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
-}
+    },
+    open: Opener::One(open_text::<Table>),
+};
 
 /// The columns that are read.
 #[derive(Clone, Copy, Debug)]
@@ -204,16 +191,16 @@ mod tests {
     fn columns_are_found_by_their_names() {
         let text = "Time, Address ,\"Size\",op\r\n1,0x7fe0,8,R\r\n\r\n2,64,4,\"write\"\n\
                     3,4096,5,fetch,more\n4,0x10,2,M";
-        let (read, _, error) = told(&Format, text);
+        let (read, _, error) = told(&FORMAT, text);
         assert_eq!(read, ["Load 7fe0,8", "Store 40,4", "I 1000,5", "Modify 10,2"]);
         assert_eq!(error, None);
-        assert_eq!(told(&Format, "id;page\n7;2\n8;0x10\n").0, ["Load 2000,1", "Load 10000,1"]);
-        assert_eq!(told(&Format, "block\tat\n3\t9\n").0, ["Load c0,1"]);
+        assert_eq!(told(&FORMAT, "id;page\n7;2\n8;0x10\n").0, ["Load 2000,1", "Load 10000,1"]);
+        assert_eq!(told(&FORMAT, "block\tat\n3\t9\n").0, ["Load c0,1"]);
     }
 
     #[test]
     fn only_missing_columns_are_told() {
-        let note = |text: &str| told(&Format, text).1.join("; ");
+        let note = |text: &str| told(&FORMAT, text).1.join("; ");
         let of_names = "1 line of names without";
         assert_eq!(
             note("\nid;page\n7;2\n"),
@@ -243,7 +230,7 @@ mod tests {
             ("addr,size\n1,11\n", "line 2 has a reference of 11 bytes, a size that records do not know"),
             ("page\n35184372088832\n", "line 2 has number 35184372088832: numbers of 4096-byte pieces"),
         ] {
-            let error = told(&Format, text).2.unwrap_or_default();
+            let error = told(&FORMAT, text).2.unwrap_or_default();
             assert!(error.starts_with(part), "{text:?}: {error}");
         }
     }
@@ -253,7 +240,7 @@ mod tests {
         let of = |text: &str| {
             let bytes = Box::new(Cursor::new(text.to_owned().into_bytes()));
             let file = Input { name: "f".to_owned(), bytes, in_folder: false };
-            open(vec![file], None).map(|opened| opened.format.name()).ok()
+            open(vec![file], None).map(|opened| opened.format.name).ok()
         };
         assert_eq!(of("\nvpn\n1\n"), Some("table"));
         assert_eq!(of("pages,of\n1,2\n"), None);
@@ -262,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_ends_in_an_error_or_the_end(text in "(page|addr,size,op)\n[0-9xa-f,\"rw\n\r ]{0,60}") {
-            told(&Format, text);
+            told(&FORMAT, text);
         }
     }
 }

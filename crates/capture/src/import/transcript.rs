@@ -1,17 +1,14 @@
 //! What an importer reads, for tests.
 
-use super::{Bytes, Importer};
+use super::{Format, Input, opened};
 use pagewalk_trace::Item;
 use std::io::Cursor;
 
 /// The file's references, notes, and the error at the end. Instructions begin with I, and say how they end unless it is
 /// unknown.
-pub(crate) fn told(
-    importer: &dyn Importer,
-    file: impl Into<Vec<u8>>,
-) -> (Vec<String>, Vec<String>, Option<String>) {
-    let file: Bytes = Box::new(Cursor::new(file.into()));
-    let mut import = match importer.open(file) {
+pub(crate) fn told(importer: Format, file: impl Into<Vec<u8>>) -> (Vec<String>, Vec<String>, Option<String>) {
+    let file = Input { name: String::new(), bytes: Box::new(Cursor::new(file.into())), in_folder: false };
+    let mut import = match opened(importer, vec![file]) {
         Ok(import) => import,
         Err(error) => return (Vec::new(), Vec::new(), Some(error.to_string())),
     };

@@ -69,10 +69,10 @@ pub enum TraceCommand {
 
 /// Formats that are written.
 fn written_formats() -> PossibleValuesParser {
-    EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name()).help(exporter.about())).into()
+    EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name).help(exporter.about)).into()
 }
 
 /// Formats that are read.
 fn formats() -> PossibleValuesParser {
-    IMPORTERS.iter().map(|importer| PossibleValue::new(importer.name()).help(importer.about())).into()
+    IMPORTERS.iter().map(|importer| PossibleValue::new(importer.name).help(importer.about)).into()
 }

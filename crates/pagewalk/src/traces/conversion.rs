@@ -52,7 +52,7 @@ pub fn import(
 ) -> Result<(Ending, Summary), Error> {
     let Inputs { name, paths, files } = inputs;
     let importer = |name: &str| {
-        let names = || import::IMPORTERS.iter().map(|importer| importer.name());
+        let names = || import::IMPORTERS.iter().map(|importer| importer.name);
         import::importer(name).ok_or_else(|| no_format(name, names()))
     };
     let format = format.map(importer).transpose()?;
@@ -69,11 +69,11 @@ pub fn import(
     let ending = follow_ahead(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
-        return Err(wrong(&why).or(format!("references are read from {}", format.about())));
+        return Err(wrong(&why).or(format!("references are read from {}", format.about)));
     };
     let others = passed_over
         .iter()
-        .map(|other| format!("{other} is not of format {} and is passed over", format.name()));
+        .map(|other| format!("{other} is not of format {} and is passed over", format.name));
     let told = others.chain(notes.sentences().into_iter().map(|note| format!("{}: {note}", name.display())));
     told.for_each(|note| listener.warn(&note));
     let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
@@ -91,8 +91,8 @@ pub fn export(
     output: Option<&Path>,
     listener: &dyn Listener,
 ) -> Result<(Ending, io::Result<()>), Error> {
-    let exporter = exporter(format)
-        .ok_or_else(|| no_format(format, EXPORTERS.iter().map(|exporter| exporter.name())))?;
+    let exporter =
+        exporter(format).ok_or_else(|| no_format(format, EXPORTERS.iter().map(|exporter| exporter.name)))?;
     let reader = open(trace, listener)?;
     tell_grain(trace, reader.header(), listener);
     let out: Box<dyn Write + Send> = match output {
@@ -114,7 +114,7 @@ fn no_format<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
 fn write(
     trace: &Path,
     reader: TraceReader,
-    format: &dyn Exporter,
+    format: &Exporter,
     name: &Path,
     out: Box<dyn Write + Send>,
     listener: &dyn Listener,
@@ -127,7 +127,7 @@ fn write(
     let ending = follow_ahead(reader, &WindowSpec::default(), &mut export);
     let written = export.finish().map(|omissions| {
         let said = omissions.sentences().into_iter();
-        said.for_each(|said| listener.warn(&format!("{} as {}: {said}", trace.display(), format.name())));
+        said.for_each(|said| listener.warn(&format!("{} as {}: {said}", trace.display(), format.name)));
     });
     (ending, written)
 }

@@ -1,28 +1,20 @@
 //! drmemtrace: its layout, and what the importer reads of it.
 
 use super::*;
+use crate::export::Encoder;
 use crate::export::drmemtrace::Drmemtrace;
-use crate::export::{Encoder, Out};
 use crate::import::{Bytes, Input, open};
 use pagewalk_trace::check::Checker;
 use pagewalk_trace::{Analysis, Batch, Block, Event, Item, Ref};
 use std::io::{Cursor, Read};
 
-/// The format with small chunks.
-struct SmallChunks(u64);
-
-impl Exporter for SmallChunks {
-    fn name(&self) -> &'static str {
-        "drmemtrace"
-    }
-
-    fn about(&self) -> &'static str {
-        "small"
-    }
-
-    fn begin(&self, header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
-        Ok(Box::new(Drmemtrace::new(header, out, self.0)?))
-    }
+/// The stream as an archive with chunks of so many instructions.
+fn in_chunks(of: u64, steps: &[Step]) -> Vec<u8> {
+    exported_by("", steps, |out| {
+        let encoder: Box<dyn Encoder> = Box::new(Drmemtrace::new(&header(), out, of)?);
+        Ok(Export { encoder: Some(encoder), error: None, omissions: Omissions::default() })
+    })
+    .0
 }
 
 /// What a block says, with the bytes of its instructions.
@@ -98,7 +90,7 @@ proptest! {
             (Some(first), Some(last)) => &steps[first..=last],
             _ => &[],
         };
-        let (file, _) = exported(&SmallChunks(chunk), "", steps);
+        let file = in_chunks(chunk, steps);
         let told = read(file);
         let expected: Vec<String> = steps.iter().flat_map(|step| match step {
             Step::Block(thread, block, refs) => lines(*thread, block, refs, true),
@@ -168,7 +160,7 @@ fn two_threads() -> Vec<Step> {
 #[test]
 fn drmemtrace_has_the_public_layout() {
     let (low, high) = (0x0605_0403_0201_b848, 0x0807);
-    let members = members(exported(&SmallChunks(3), "", &two_threads()).0);
+    let members = members(in_chunks(3, &two_threads()));
     let first = [
         (25, 0, 4),
         (28, 12, 4),
@@ -216,8 +208,8 @@ fn drmemtrace_has_the_public_layout() {
 
 #[test]
 fn a_drmemtrace_without_code_says_so() {
-    let members = members(exported(&SmallChunks(9), "", &[instruction(0x1000, 4, &[])]).0);
+    let members = members(in_chunks(9, &[instruction(0x1000, 4, &[])]));
     assert_eq!(members[0].1[2], (28, 9, 0x440));
-    let empty = self::members(exported(&SmallChunks(9), "", &[]).0);
+    let empty = self::members(in_chunks(9, &[]));
     assert_eq!(empty[0].1.last(), Some(&(26, 0, 0)));
 }

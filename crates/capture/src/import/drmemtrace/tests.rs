@@ -63,7 +63,7 @@ struct Told {
 /// Reads files; the stream must keep the rules of streams.
 fn read(files: Vec<Vec<u8>>) -> Result<Told, ImportError> {
     let files = files.into_iter().enumerate().map(|(i, bytes)| input(&format!("f{i}"), bytes)).collect();
-    let Opened { mut import, .. } = open(files, Some(&super::Format))?;
+    let Opened { mut import, .. } = open(files, Some(&super::FORMAT))?;
     let (mut told, mut checker) = (Told::default(), Checker::new());
     loop {
         match import.source.next_item() {
@@ -359,7 +359,7 @@ fn a_size_without_a_name_reaches_no_other_page() {
 
 #[test]
 fn its_files_are_recognised_and_others_are_not() {
-    let of = |bytes: Vec<u8>| open(vec![input("t", bytes)], None).map(|opened| opened.format.name());
+    let of = |bytes: Vec<u8>| open(vec![input("t", bytes)], None).map(|opened| opened.format.name);
     assert_eq!(of(file(1, 1, &[])).unwrap(), "drmemtrace");
     let schedule: Vec<u8> = [25u64, 6, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     assert!(matches!(of(schedule), Err(ImportError::Unrecognised { .. })));

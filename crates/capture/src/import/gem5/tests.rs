@@ -44,7 +44,7 @@ fn requests_to_read_and_write_become_references_and_others_are_counted() {
     let read = framed(&fields(&[(1, 2), (2, 1), (3, 0x7000), (4, 8), (5, 0x1000), (9, 77)]));
     let file = [header(), fetch, read, packet(4, 0x8000, 11), packet(2, 0x7000, 8), packet(1, 0x9000, 0)];
     let file = [file.concat(), packet(26, 0x9000, 8), packet(4, 0xa000, 1)].concat();
-    let (read, notes, error) = told(&Format, file);
+    let (read, notes, error) = told(&FORMAT, file);
     assert_eq!(read, ["I 400040,64", "Load 7000,8", "Store 8000,10", "Store a000,1"]);
     assert_eq!(error, None);
     let expected = "2 packets of a command other than ReadReq and WriteReq (packet 4: `command 2`): left out";
@@ -60,7 +60,7 @@ fn a_file_that_is_cut_anywhere_yields_whole_packets_and_names_the_cut_one() {
     let file = parts.concat();
     let ends: Vec<usize> = (1..=3).map(|n| parts[..n].concat().len()).collect();
     for length in 0..file.len() {
-        let (read, _, error) = told(&Format, &file[..length]);
+        let (read, _, error) = told(&FORMAT, &file[..length]);
         let whole = ends.iter().filter(|&&end| end <= length).count();
         assert_eq!(read.len(), whole.saturating_sub(1), "{length} bytes");
         let expected = match (whole, ends.contains(&length)) {
@@ -78,11 +78,11 @@ fn a_file_that_is_cut_anywhere_yields_whole_packets_and_names_the_cut_one() {
 fn other_traces_of_gem5_are_refused_by_name() {
     let of = |fourth| {
         let message = [&[0x0a, 3], &b"cpu"[..], &fields(&[(3, 1000), (4, fourth)])].concat();
-        told(&Format, [MARK, &framed(&message)].concat()).2.unwrap()
+        told(&FORMAT, [MARK, &framed(&message)].concat()).2.unwrap()
     };
     assert!(of(120).contains("an elastic trace"), "{}", of(120));
     assert!(of(1).contains("trace of instructions (`src/proto/inst.proto`)"), "{}", of(1));
-    let error = told(&Format, [MARK, &framed(&fields(&[(3, 1000)]))].concat()).2.unwrap();
+    let error = told(&FORMAT, [MARK, &framed(&fields(&[(3, 1000)]))].concat()).2.unwrap();
     assert!(error.starts_with("the header has no object"), "{error}");
 }
 
@@ -99,7 +99,7 @@ fn damage_is_named_by_packet_after_all_before_it() {
         (packet(1, 1 << 60, 8), "packet 2 refers to address 0x1000000000000000, above the 57 bits"),
     ];
     for (bad, expected) in cases {
-        let (read, _, error) = told(&Format, [&good[..], &bad, &packet(4, 0x8000, 8)].concat());
+        let (read, _, error) = told(&FORMAT, [&good[..], &bad, &packet(4, 0x8000, 8)].concat());
         let error = error.unwrap();
         assert!(read.len() == 1 && error.starts_with(expected), "{error}");
     }
@@ -109,7 +109,7 @@ fn damage_is_named_by_packet_after_all_before_it() {
 fn files_are_recognised_by_their_mark() {
     let file = [header(), packet(1, 0x7000, 8)].concat();
     let file = Input { name: "f".to_owned(), bytes: Box::new(Cursor::new(file)), in_folder: false };
-    assert_eq!(open(vec![file], None).map(|opened| opened.format.name()).ok(), Some("gem5"));
+    assert_eq!(open(vec![file], None).map(|opened| opened.format.name).ok(), Some("gem5"));
 }
 
 proptest! {
@@ -132,13 +132,13 @@ proptest! {
                 _ => {}
             }
         }
-        let (read, _, error) = told(&Format, file);
+        let (read, _, error) = told(&FORMAT, file);
         prop_assert_eq!((read, error), (expected, None));
     }
 
     #[test]
     fn any_bytes_end_in_an_error_or_the_end(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        told(&Format, [header(), bytes.clone()].concat());
-        told(&Format, [MARK, &bytes[..]].concat());
+        told(&FORMAT, [header(), bytes.clone()].concat());
+        told(&FORMAT, [MARK, &bytes[..]].concat());
     }
 }

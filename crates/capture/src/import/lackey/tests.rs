@@ -1,3 +1,4 @@
+use super::super::Bytes;
 use super::*;
 use crate::LackeyWriter;
 use pagewalk_trace::{Item, Origin, Source, SourceError};
