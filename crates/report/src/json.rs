@@ -40,13 +40,8 @@ pub enum ReadError {
     },
 }
 
-/// The result as JSON, with a newline at its end.
-pub fn to_json(result: &RunResult) -> String {
-    written(result)
-}
-
-/// A result of any kind as JSON in this module's layout.
-pub(crate) fn written(result: &impl Serialize) -> String {
+/// A result of any kind as JSON in this module's layout, with a newline at its end.
+pub fn to_json(result: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
     result.serialize(&mut serializer).expect("a result has string keys and writes to memory succeed");

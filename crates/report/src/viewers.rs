@@ -12,23 +12,21 @@ mod stacks;
 use crate::schema::RunResult;
 
 /// A format of profiles.
-pub trait Viewer: Sync {
+pub struct Viewer {
     /// Its name for `--format`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// What shows such files, as a phrase that continues "NAME is".
-    fn about(&self) -> &'static str;
-
-    /// The result in the format.
-    fn render(&self, result: &RunResult) -> String;
+    pub about: &'static str,
+    /// Writes a result in the format.
+    pub render: fn(&RunResult) -> String,
 }
 
 /// All formats, in the order of messages.
-pub static VIEWERS: &[&dyn Viewer] = &[&firefox::Firefox, &stacks::Folded, &callgrind::Callgrind];
+pub static VIEWERS: &[Viewer] = &[firefox::FORMAT, stacks::FORMAT, callgrind::FORMAT];
 
 /// The format of this name.
-pub fn viewer(name: &str) -> Option<&'static dyn Viewer> {
-    VIEWERS.iter().copied().find(|viewer| viewer.name() == name)
+pub fn viewer(name: &str) -> Option<&'static Viewer> {
+    VIEWERS.iter().find(|viewer| viewer.name == name)
 }
 
 pub use leaves::REST;

@@ -25,7 +25,7 @@ impl Report {
 
     fn formats() -> PossibleValuesParser {
         let page = PossibleValue::new(Report::PAGE).help("a self-contained page");
-        let profiles = VIEWERS.iter().map(|viewer| PossibleValue::new(viewer.name()).help(viewer.about()));
+        let profiles = VIEWERS.iter().map(|viewer| PossibleValue::new(viewer.name).help(viewer.about));
         std::iter::once(page).chain(profiles).into()
     }
 }

@@ -55,18 +55,18 @@ pub fn run(arguments: Report) -> Result<ExitCode, Error> {
 }
 
 /// Writes a run's result for another tool's viewer.
-fn profile(viewer: &dyn Viewer, files: &[SavedResult], arguments: &Report) -> Result<ExitCode, Error> {
+fn profile(viewer: &Viewer, files: &[SavedResult], arguments: &Report) -> Result<ExitCode, Error> {
     let [file] = files else {
-        let message = format!("--format {} is of one result, and here are {}", viewer.name(), files.len());
+        let message = format!("--format {} is of one result, and here are {}", viewer.name, files.len());
         return Err(Error::new(Fault::Usage, message).or("give one result of `profile` or `simulate`"));
     };
-    let text = viewer.render(&file.result()?);
+    let text = (viewer.render)(&file.result()?);
     if arguments.output == Path::new("-") {
         return print(&text).map(|()| ExitCode::SUCCESS);
     }
     let inputs = arguments.results.iter().map(PathBuf::as_path);
     let written = Output::open_apart(&arguments.output, inputs)?.write(text.as_bytes())?;
-    say(format!("{} profile written to {}", viewer.name(), written.display()));
+    say(format!("{} profile written to {}", viewer.name, written.display()));
     Ok(ExitCode::SUCCESS)
 }
 

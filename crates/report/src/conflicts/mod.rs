@@ -7,6 +7,7 @@ mod html;
 pub mod schema;
 mod words;
 
+pub use crate::json::to_json;
 pub use crate::text::render_conflicts_text as render_text;
 pub use html::render_html;
 pub use schema::ConflictsResult;
@@ -15,11 +16,6 @@ pub(crate) use words::{array_title, headline, page_name, summary};
 
 use crate::ReadError;
 use schema::{ArrayResult, CONFLICTS_SCHEMA};
-
-/// The result as JSON, with a newline at its end.
-pub fn to_json(result: &ConflictsResult) -> String {
-    crate::json::written(result)
-}
 
 /// Reads what [`to_json`] wrote.
 ///

@@ -9,17 +9,13 @@ mod html;
 mod picture;
 pub mod schema;
 
+pub use crate::json::to_json;
 pub use crate::text::render_contiguity_text as render_text;
 pub use advice::{advise, huge_pages_help};
 pub use html::render_html;
 pub use schema::ContiguityResult;
 
 use schema::CONTIGUITY_SCHEMA;
-
-/// The result as JSON, with a newline at its end.
-pub fn to_json(result: &ContiguityResult) -> String {
-    crate::json::written(result)
-}
 
 /// Reads what [`to_json`] wrote.
 ///

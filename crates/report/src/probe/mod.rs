@@ -7,16 +7,12 @@ mod html;
 mod picture;
 pub mod schema;
 
+pub use crate::json::to_json;
 pub use crate::text::render_probe_text as render_text;
 pub use html::render_html;
 pub use schema::ProbeResult;
 
 use schema::{PROBE_SCHEMA, TlbLevel};
-
-/// The result as JSON, with a newline at its end.
-pub fn to_json(result: &ProbeResult) -> String {
-    crate::json::written(result)
-}
 
 /// Reads what [`to_json`] wrote.
 ///

@@ -20,6 +20,7 @@ pub(crate) mod picture;
 mod plane;
 pub mod schema;
 
+pub use crate::json::to_json;
 pub use crate::text::render_sweep_text as render_text;
 pub use html::{pictures, render_html};
 pub use markup::PictureFile;
@@ -67,9 +68,4 @@ fn check(result: &SweepResult) -> Result<(), String> {
         }
         None => Ok(()),
     }
-}
-
-/// The result as JSON, with a newline at its end.
-pub fn to_json(result: &SweepResult) -> String {
-    crate::json::written(result)
 }

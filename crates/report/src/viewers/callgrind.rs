@@ -15,33 +15,27 @@ const EVENTS: &str = "Walks DataWalks FetchWalks WalkCycles";
 const UNKNOWN: &str = "???";
 
 /// The format.
-pub(super) struct Callgrind;
+pub(super) const FORMAT: Viewer = Viewer {
+    name: "callgrind",
+    about: "Callgrind's output, for KCachegrind and `callgrind_annotate`",
+    render,
+};
 
-impl Viewer for Callgrind {
-    fn name(&self) -> &'static str {
-        "callgrind"
-    }
-
-    fn about(&self) -> &'static str {
-        "Callgrind's output, for KCachegrind and `callgrind_annotate`"
-    }
-
-    fn render(&self, result: &RunResult) -> String {
-        let processes: Vec<(&ProcessResult, Vec<Leaf<'_>>)> =
-            result.processes.iter().map(|process| (process, leaves(process))).collect();
-        let costs = processes.iter().flat_map(|(_, leaves)| leaves).map(|leaf| leaf.cost);
-        let total = costs.fold(Cost::default(), |sum, cost| sum.plus(&cost));
-        let mut out = format!(
-            "# callgrind format\nversion: 1\ncreator: pagewalk {}\ncmd: {}\npositions: line\nevents: {EVENTS}\n\
-             summary: {}\n",
-            line(&result.tool.version),
-            line(&result.tool.command_line.join(" ")),
-            numbers(&total),
-        );
-        processes.iter().for_each(|(process, leaves)| write_process(&mut out, process, leaves));
-        let _ = writeln!(out, "\ntotals: {}", numbers(&total));
-        out
-    }
+fn render(result: &RunResult) -> String {
+    let processes: Vec<(&ProcessResult, Vec<Leaf<'_>>)> =
+        result.processes.iter().map(|process| (process, leaves(process))).collect();
+    let costs = processes.iter().flat_map(|(_, leaves)| leaves).map(|leaf| leaf.cost);
+    let total = costs.fold(Cost::default(), |sum, cost| sum.plus(&cost));
+    let mut out = format!(
+        "# callgrind format\nversion: 1\ncreator: pagewalk {}\ncmd: {}\npositions: line\nevents: {EVENTS}\n\
+         summary: {}\n",
+        line(&result.tool.version),
+        line(&result.tool.command_line.join(" ")),
+        numbers(&total),
+    );
+    processes.iter().for_each(|(process, leaves)| write_process(&mut out, process, leaves));
+    let _ = writeln!(out, "\ntotals: {}", numbers(&total));
+    out
 }
 
 fn write_process(out: &mut String, process: &ProcessResult, leaves: &[Leaf<'_>]) {

@@ -30,29 +30,23 @@ const SAMPLES_MAX: u64 = 1000;
 const TIME_MAX: u64 = 1 << 53;
 
 /// The format.
-pub(super) struct Firefox;
+pub(super) const FORMAT: Viewer = Viewer {
+    name: "firefox",
+    about: "the Firefox Profiler's profile (profiler.firefox.com), for Perfetto too: name it FILE.json",
+    render,
+};
 
-impl Viewer for Firefox {
-    fn name(&self) -> &'static str {
-        "firefox"
-    }
-
-    fn about(&self) -> &'static str {
-        "the Firefox Profiler's profile (profiler.firefox.com), for Perfetto too: name it FILE.json"
-    }
-
-    fn render(&self, result: &RunResult) -> String {
-        let start = ReferenceTimestamp::from_millis_since_unix_epoch(0.0);
-        let weight = Weight::of(&result.processes);
-        // The viewer shows the product's name above everything.
-        let product = format!("pagewalk: {}", weight.name());
-        let mut profile = Profile::new(&product, start, SamplingInterval::from_millis(1));
-        profile.set_os_name("Linux");
-        // All frames are names.
-        profile.set_symbolicated(true);
-        result.processes.iter().for_each(|process| add_process(&mut profile, process, &weight));
-        serde_json::to_string(&profile).expect("profiles have string keys and writes to memory succeed")
-    }
+fn render(result: &RunResult) -> String {
+    let start = ReferenceTimestamp::from_millis_since_unix_epoch(0.0);
+    let weight = Weight::of(&result.processes);
+    // The viewer shows the product's name above everything.
+    let product = format!("pagewalk: {}", weight.name());
+    let mut profile = Profile::new(&product, start, SamplingInterval::from_millis(1));
+    profile.set_os_name("Linux");
+    // All frames are names.
+    profile.set_symbolicated(true);
+    result.processes.iter().for_each(|process| add_process(&mut profile, process, &weight));
+    serde_json::to_string(&profile).expect("profiles have string keys and writes to memory succeed")
 }
 
 /// What samples weigh.

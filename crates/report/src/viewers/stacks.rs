@@ -7,34 +7,24 @@ use crate::schema::RunResult;
 use std::fmt::Write;
 
 /// The format.
-pub(super) struct Folded;
+pub(super) const FORMAT: Viewer =
+    Viewer { name: "folded", about: "folded stacks, for flamegraph.pl, inferno and speedscope", render };
 
-impl Viewer for Folded {
-    fn name(&self) -> &'static str {
-        "folded"
-    }
-
-    fn about(&self) -> &'static str {
-        "folded stacks, for flamegraph.pl, inferno and speedscope"
-    }
-
-    fn render(&self, result: &RunResult) -> String {
-        let has_cycles = has_cycles(&result.processes);
-        let mut out = String::new();
-        for process in &result.processes {
-            let root = frame(&process_name(process));
-            for leaf in leaves(process) {
-                let cost = if has_cycles { leaf.cost.walk_cycles } else { leaf.cost.walks() };
-                if cost == 0 {
-                    continue;
-                }
-                let object =
-                    if leaf.object.is_empty() { String::new() } else { frame(leaf.object_name()) + ";" };
-                let _ = writeln!(out, "{root};{object}{} {cost}", frame(&leaf.label()));
+fn render(result: &RunResult) -> String {
+    let has_cycles = has_cycles(&result.processes);
+    let mut out = String::new();
+    for process in &result.processes {
+        let root = frame(&process_name(process));
+        for leaf in leaves(process) {
+            let cost = if has_cycles { leaf.cost.walk_cycles } else { leaf.cost.walks() };
+            if cost == 0 {
+                continue;
             }
+            let object = if leaf.object.is_empty() { String::new() } else { frame(leaf.object_name()) + ";" };
+            let _ = writeln!(out, "{root};{object}{} {cost}", frame(&leaf.label()));
         }
-        out
     }
+    out
 }
 
 /// A name as a frame: without what ends frames and lines.
