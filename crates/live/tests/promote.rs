@@ -1,5 +1,8 @@
 //! Promotes regions of running programs: what is promoted, what is not, and what is left behind.
 
+mod common;
+
+use common::Program;
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::promote::policy::{Fate, PolicyLimits};
@@ -9,34 +12,9 @@ use pagewalk_live::promote::{
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use tempfile::TempDir;
 
-/// Touches 64 MiB, says so, then visits all of it at random (`random`, or `refusing` huge pages), or 16 pages of it
-/// (`hot`); for a given number of million visits, or forever.
-const SOURCE: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-int main(int count, char **words) {
-    unsigned long bytes = 64ul << 20, state = 1, visits = ~0ul;
-    if (count > 2) visits = strtoul(words[2], 0, 10) * 1000000;
-    char *all = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (words[1][1] == 'e') madvise(all, bytes, MADV_NOHUGEPAGE);
-    memset(all, 1, bytes);
-    puts("ready");
-    fflush(stdout);
-    for (unsigned long i = 0; i < visits; i++) {
-        state = state * 6364136223846793005ul + 1442695040888963407ul;
-        if (words[1][0] == 'h') ((volatile char *)all)[(i & 15) * (bytes / 16) + (i & 15) * 64]++;
-        else ((volatile char *)all)[(state >> 20) % bytes]++;
-    }
-    return 0;
-}"#;
 const PARTS: u64 = 31;
 /// Prices of a host on which promotion pays soon.
 const PRICES: PromotionCosts =
@@ -47,35 +25,9 @@ const SECONDS_MAX: f64 = 600.0;
 /// There is only one DAMON, and one set of processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
-struct Program {
-    child: Child,
-    _folder: TempDir,
-}
-
-impl Program {
-    fn start(words: &[&str]) -> Program {
-        let folder = tempfile::tempdir().unwrap();
-        let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
-        fs::write(&source, SOURCE).unwrap();
-        let compiled = Command::new("gcc").args(["-O1", "-w", "-o"]).args([&program, &source]).status();
-        assert!(compiled.expect("gcc is here").success());
-        let mut child = Command::new(&program).args(words).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        Program { child, _folder: folder }
-    }
-
-    fn pid(&self) -> i32 {
-        self.child.id() as i32
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// `visits.c`.
+fn visits(words: &[&str]) -> Program {
+    Program::start("visits", words).unwrap()
 }
 
 /// Stops when enough was seen, and keeps the decisions.
@@ -157,7 +109,7 @@ fn parts_that_miss_are_promoted() {
     }
     let before = kdamonds();
     for way in SamplerKind::ALL {
-        let program = Program::start(&["random"]);
+        let program = visits(&["random"]);
         let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
         let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options(way), enough))
         else {
@@ -184,7 +136,7 @@ fn hot_pages_are_left_alone() {
     if !small_pages() {
         return;
     }
-    let program = Program::start(&["hot"]);
+    let program = visits(&["hot"]);
     let enough = |standing: &PromotionStatus<'_>| standing.rounds >= 12;
     let outcome = promote(program.pid(), &options(SamplerKind::Damon), enough);
     let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
@@ -198,7 +150,7 @@ fn a_dry_run_changes_nothing() {
     if !small_pages() {
         return;
     }
-    let program = Program::start(&["random"]);
+    let program = visits(&["random"]);
     let options = PromoteOptions { dry_run: true, ..options(SamplerKind::Referenced) };
     let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
     let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options, enough)) else {
@@ -213,7 +165,7 @@ fn a_dry_run_changes_nothing() {
 #[test]
 fn what_refuses_is_left_with_the_reason() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let program = Program::start(&["refusing"]);
+    let program = visits(&["refusing"]);
     let enough = |standing: &PromotionStatus<'_>| {
         standing.policy.parts().any(|part| matches!(part.fate, Fate::Left(_)))
     };
@@ -230,7 +182,7 @@ fn what_refuses_is_left_with_the_reason() {
 fn it_ends_with_the_process() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for way in SamplerKind::ALL {
-        let program = Program::start(&["random", "60"]);
+        let program = visits(&["random", "60"]);
         let outcome = promote(program.pid(), &options(way), |_| false);
         let Some((summary, _)) = unless_host_cannot(outcome) else { continue };
         assert_eq!(summary.ended, Ended::Process);

@@ -1,6 +1,9 @@
 //! What keeps a process's memory off huge pages, or has put it there already: processes that forbid them, hugetlb
 //! memory, memory that grew by less than a huge page at a time.
 
+mod common;
+
+use common::Program;
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::promote::policy::{Fate, PolicyLimits};
 use pagewalk_live::promote::{
@@ -9,50 +12,11 @@ use pagewalk_live::promote::{
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use tempfile::TempDir;
 
 /// hugetlb pages are shared by the whole host.
 static ALONE: Mutex<()> = Mutex::new(());
-
-struct Program {
-    child: Child,
-    _folder: TempDir,
-}
-
-impl Program {
-    /// A test program once it is ready; none if it ended instead.
-    fn start(name: &str, words: &[&str]) -> Option<Program> {
-        let folder = tempfile::tempdir().unwrap();
-        let source =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
-        let program = folder.path().join(name);
-        let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).args([&program, &source]).status();
-        assert!(compiled.expect("cc is here").success());
-        let mut command = Command::new(&program);
-        let mut child =
-            command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let program = Program { child, _folder: folder };
-        (line == "ready\n").then_some(program)
-    }
-
-    fn pid(&self) -> i32 {
-        self.child.id() as i32
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn a_process_that_forbids_huge_pages_is_known() {

@@ -1,6 +1,7 @@
 //! Programs that lock, guard, seal and move their memory, or serve its faults, work with placed libraries as without.
 
-use crate::lab::{Lab, VERIFY, host_can, packed, placed};
+use crate::common::Lab;
+use crate::lab::{VERIFY, host_can, packed, placed};
 use pagewalk_live::layout::PlacementOptions;
 use pagewalk_live::tracing::ProcessEnd;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Shared by the tests: a folder with libraries and programs, plans for them, and runs.
+//! Shared by the tests: plans for libraries, and runs.
 
 use pagewalk_layout::files::{self, Object};
 use pagewalk_live::layout::{
@@ -7,9 +7,6 @@ use pagewalk_live::layout::{
 use pagewalk_plan::{DEFAULT_ARENA, Layout};
 use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 /// Whether libraries can be placed here. If not, only the refusal is tested, which must name a remedy.
 pub fn host_can() -> bool {
@@ -20,41 +17,6 @@ pub fn host_can() -> bool {
             skip(Need::Tracing, format_args!("{error}; to enable: {}", error.enable()));
             false
         }
-    }
-}
-
-pub struct Lab(tempfile::TempDir);
-
-impl Lab {
-    pub fn new() -> Lab {
-        Lab(tempfile::tempdir().unwrap())
-    }
-
-    pub fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Compiles C; libraries are found in this folder.
-    pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
-        let file = self.path(&format!("{name}.c"));
-        fs::write(&file, source).unwrap();
-        let here = format!("-Wl,-rpath,{0}", self.path(""));
-        let mut command = Command::new("gcc");
-        command.args(["-O1", "-w", "-pthread", "-Wl,--no-as-needed", "-o"]).args([&self.path(name), &file]);
-        let output =
-            command.args(["-L", &self.path("")]).args(flags).arg(here).output().expect("gcc is here");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        self.path(name)
-    }
-
-    /// A library with a function of its own name that returns `value`, and with `source`.
-    pub fn library(&self, name: &str, value: u32, source: &str, flags: &[&str]) -> String {
-        let source = format!("{source}\nint {name}(void) {{ return {value}; }}\n");
-        self.compile(&format!("lib{name}.so"), &source, &[&["-shared", "-fPIC"], flags].concat())
     }
 }
 

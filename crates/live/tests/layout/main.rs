@@ -1,11 +1,14 @@
 //! Programs with placed libraries behave as without, and the libraries are at their places.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod habits;
 mod killed;
 mod lab;
 mod speed;
 
-use lab::{Lab, VERIFY, assert_landed, host_can, mapped_libraries, packed, placed};
+use common::Lab;
+use lab::{VERIFY, assert_landed, host_can, mapped_libraries, packed, placed};
 use pagewalk_live::layout::{LayoutError, Obstacle, PlacementOptions, State};
 use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_plan::SLIDE_BYTES;

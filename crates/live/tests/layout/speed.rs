@@ -1,6 +1,7 @@
 //! The cost of placing a program's libraries.
 
-use crate::lab::{Lab, VERIFY, assert_landed, host_can, packed, placed};
+use crate::common::Lab;
+use crate::lab::{VERIFY, assert_landed, host_can, packed, placed};
 use pagewalk_live::layout::PlacementOptions;
 use std::process::Command;
 use std::time::Instant;

@@ -1,27 +1,16 @@
 //! Page maps of real programs: known patterns, a twin that reads word by word, and programs that end in many ways.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod endings;
-#[path = "../heeding/mod.rs"]
-mod heeding;
 mod twin;
 
+use common::compiled;
 use pagewalk_live::pagemap::{MappingPages, PagemapError, frames_readable, snapshot};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
-
-/// A program of `crates/live/tests/programs/`, compiled into a folder.
-pub fn compiled(folder: &Path, name: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
-    let program = folder.join(name);
-    let mut command = Command::new("cc");
-    command.args(["-O1", "-pthread", "-o"]).arg(&program).arg(source);
-    let output = command.output().expect("cc is here");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    program
-}
 
 /// `pages.c`, which waits until it is dropped.
 struct Pages {
@@ -34,7 +23,7 @@ struct Pages {
 impl Pages {
     fn start() -> Pages {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(compiled(folder.path(), "pages"));
+        let mut command = Command::new(compiled(folder.path(), "pages", &[]));
         command.arg(folder.path().join("file")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -134,7 +123,7 @@ fn frames_are_read_by_those_who_may() {
 fn memory_that_is_mapped_three_times_counts_once() {
     const PAGES: u64 = 16 << 20 >> 12;
     let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "triple");
+    let program = compiled(folder.path(), "triple", &[]);
     for kind in ["memfd", "shm", "dup"] {
         let mut command = Command::new(&program);
         let mut child = command.arg(kind).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

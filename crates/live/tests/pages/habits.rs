@@ -1,6 +1,7 @@
 //! Programs that lock, guard, seal and move their memory, or serve its faults, work under a plan as without.
 
-use crate::lab::{Lab, MIB, anonymous, applied_to, heap, host_can};
+use crate::common::Lab;
+use crate::lab::{MIB, anonymous, applied_to, heap, host_can};
 use pagewalk_live::tracing::ProcessEnd;
 use std::fs;
 use std::process::Command;

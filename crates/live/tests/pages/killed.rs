@@ -1,22 +1,17 @@
 //! Killing the launcher does no harm.
 
-use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
-use std::fs;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::common::{Lab, kill_at_every_moment, words_of_launcher};
+use crate::lab::{anonymous, applied_to, heap, host_can};
+use std::time::Duration;
 
 const MAPPING: u64 = 6 << 20;
-
-/// The number of kills by default (`PAGEWALK_KILLS`).
-const KILLS: u32 = 45;
 
 /// Not a test: started and killed by the test below.
 #[test]
 #[ignore = "the launcher of the other test"]
 fn launcher() {
-    let Ok(words) = std::env::var("LAUNCH") else { return };
-    let words: Vec<&str> = words.split(' ').collect();
+    let Some(words) = words_of_launcher() else { return };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // Its end does not matter.
     applied_to(&words, &[anonymous(MAPPING, 2), anonymous(MAPPING, 3), heap(1 << 30)]);
 }
@@ -67,58 +62,9 @@ fn a_program_outlives_its_launcher_at_every_moment() {
         if !host_can() {
             return;
         }
-        let kills = std::env::var("PAGEWALK_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
-        let whole = time_of(&lab, &program);
-        let (mut begun, mut cut) = (0, 0);
-        for round in 0..kills {
-            let log = lab.path(&format!("log{}{round}", flags.len()));
-            let mut launcher = start(&program, &log);
-            std::thread::sleep(whole * round / kills);
-            cut += u32::from(launcher.try_wait().unwrap().is_none());
-            let _ = launcher.kill();
-            launcher.wait().unwrap();
-            begun += u32::from(ended_well(&log));
-        }
-        eprintln!(
-            "{kills} kills: {begun} programs began and ended as natively, {cut} launchers were killed at work"
-        );
-        assert!(begun > kills / 9 && cut > kills / 9, "{begun} began, {cut} launchers were killed");
-    }
-}
-
-fn start(program: &str, log: &str) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let words = format!("{program} {log} 3");
-    command.args(["--ignored", "--exact", "killed::launcher"]).env("LAUNCH", words);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.process_group(0).spawn().unwrap()
-}
-
-fn time_of(lab: &Lab, program: &str) -> Duration {
-    let begun = Instant::now();
-    let log = lab.path("whole");
-    let _ = fs::remove_file(&log);
-    start(program, &log).wait().unwrap();
-    assert!(ended_well(&log), "it began");
-    begun.elapsed()
-}
-
-/// Whether it started; panics if it then does not end correctly.
-fn ended_well(log: &str) -> bool {
-    const SUM: u64 = 10 * (1536 + 2000);
-    let begun = Instant::now();
-    loop {
-        let text = fs::read_to_string(log).unwrap_or_default();
-        if text.ends_with(&format!("sum {SUM}\n")) {
-            assert_eq!(text.lines().count(), 5, "{text}");
-            return true;
-        }
-        // Anything to be started has started by then.
-        if text.is_empty() && begun.elapsed() > Duration::from_millis(200) {
-            return false;
-        }
-        assert!(!text.contains("wrong"), "{text}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "it did not end: {text}");
-        std::thread::sleep(Duration::from_millis(2));
+        let natively = format!("{}sum {}\n", "began\n".repeat(4), 10 * (1536 + 2000));
+        kill_at_every_moment(&natively, Duration::from_millis(200), |log| {
+            vec![program.clone(), log.to_str().unwrap().to_owned(), "3".to_owned()]
+        });
     }
 }

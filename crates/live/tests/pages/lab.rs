@@ -1,4 +1,4 @@
-//! Shared by the tests: programs, plans for them, and runs.
+//! Shared by the tests: plans for programs, and runs.
 
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::{Mode, PagesError, PagesImage, PagesOptions, PagesRun, mode, run};
@@ -24,29 +24,6 @@ pub fn host_can() -> bool {
             skip(need, format_args!("{host:?}, huge pages {mode:?}, at hand: {at_hand}"));
             false
         }
-    }
-}
-
-pub struct Lab(tempfile::TempDir);
-
-impl Lab {
-    pub fn new() -> Lab {
-        Lab(tempfile::tempdir().unwrap())
-    }
-
-    pub fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Compiles C.
-    pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
-        let file = self.path(&format!("{name}.c"));
-        fs::write(&file, source).unwrap();
-        let mut command = Command::new("gcc");
-        command.args(["-O1", "-w", "-pthread", "-o"]).args([&self.path(name), &file]).args(flags);
-        let output = command.output().expect("gcc is here");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        self.path(name)
     }
 }
 

@@ -1,12 +1,15 @@
 //! Programs with planned ranges on huge pages behave as without, and the ranges are on huge pages.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod habits;
 mod killed;
 mod lab;
 mod speed;
 mod traps;
 
-use lab::{Lab, MIB, anonymous, applied, applied_to, assert_huge, heap, host_can, options, plan};
+use common::Lab;
+use lab::{MIB, anonymous, applied, applied_to, assert_huge, heap, host_can, options, plan};
 use pagewalk_live::pages::{
     EXCEPT_ADVISED_SINCE, HUGE_BYTES, PagesError, PagesOptions, Reason, is_since, kernel,
 };

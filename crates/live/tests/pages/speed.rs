@@ -1,6 +1,7 @@
 //! The cost of a plan for a program that maps often.
 
-use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
+use crate::common::Lab;
+use crate::lab::{anonymous, applied_to, heap, host_can};
 use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_plan::What;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! Memory that a plan marks but that gets no huge pages, each time for the reported reason.
 
-use crate::lab::{Lab, MIB, anonymous, applied, applied_to, host_can, options, plan};
+use crate::common::Lab;
+use crate::lab::{MIB, anonymous, applied, applied_to, host_can, options, plan};
 use pagewalk_live::pages::{Mode, PagesRun, Reason, mode};
 use pagewalk_live::tracing::ProcessEnd;
 use std::fs;

@@ -1,27 +1,22 @@
 //! Killing pagewalk does no harm.
 
-use super::{array, compiled, host_can, left_of, trapped};
+use super::common::{LONG, compiled, kill_at_every_moment, words_of_launcher};
+use super::{array, host_can, left_of, trapped};
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use pagewalk_live::trap::{TrapError, TrapOptions, run};
 use pagewalk_setassoc::Replacement;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// The number of kills by default (`PAGEWALK_KILLS`).
-const KILLS: u32 = 40;
-/// Most time from a kill to the program's end, and from a launcher's start to its program's first output.
-const LONG: Duration = Duration::from_secs(30);
 
 /// Not a test: started and killed by the tests below.
 #[test]
 #[ignore = "the launcher of the other tests"]
 fn launcher() {
-    let Ok(words) = std::env::var("LAUNCH") else { return };
-    let words: Vec<&str> = words.split('\n').collect();
+    let Some(words) = words_of_launcher() else { return };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let run = trapped(&words, &array(64, None, Replacement::Fifo, "modulo"));
     assert_eq!(run.end, ProcessEnd::Exit(0));
 }
@@ -30,32 +25,6 @@ fn launcher() {
 fn script(program: &Path, log: &Path) -> String {
     let (program, log) = (program.display(), log.display());
     format!("echo began >>{log}; {program} {log} 3; echo ended with $? >>{log}")
-}
-
-fn start(program: &Path, log: &Path) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "killed::launcher"]);
-    command.env("LAUNCH", ["sh", "-c", &script(program, log)].join("\n"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.process_group(0).spawn().unwrap()
-}
-
-/// Whether it started; panics if it then does not end as natively.
-fn ended_as(natively: &str, log: &Path, what: &str) -> bool {
-    let begun = Instant::now();
-    loop {
-        let text = fs::read_to_string(log).unwrap_or_default();
-        if text == natively {
-            return true;
-        }
-        // Anything to be started has started by then.
-        if text.is_empty() && begun.elapsed() > Duration::from_secs(1) {
-            return false;
-        }
-        assert!(natively.starts_with(&text), "{what}: {text}");
-        assert!(begun.elapsed() < LONG, "{what}: it did not end: {text}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn nobody_is_left(program: &Path) {
@@ -73,35 +42,16 @@ fn nobody_is_left(program: &Path) {
 fn a_program_outlives_pagewalk_at_every_moment() {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), "work", &[]);
-    let log = |name: String| -> PathBuf { folder.path().join(name) };
-    let natively = log("natively".to_owned());
+    let natively = folder.path().join("natively");
     assert!(Command::new("sh").args(["-c", &script(&program, &natively)]).status().unwrap().success());
     let natively = fs::read_to_string(natively).unwrap();
     assert!(natively.ends_with("ended with 42\n") && natively.lines().count() == 6, "{natively}");
     if !host_can() {
         return;
     }
-    let whole = {
-        let (begun, log) = (Instant::now(), log("whole".to_owned()));
-        assert!(start(&program, &log).wait().unwrap().success());
-        assert!(ended_as(&natively, &log, "nobody killed"));
-        begun.elapsed()
-    };
-    let kills = std::env::var("PAGEWALK_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
-    let (mut begun, mut cut) = (0, 0);
-    for kill in 0..kills {
-        let log = log(format!("log{kill}"));
-        let mut launcher = start(&program, &log);
-        std::thread::sleep(whole * kill / kills);
-        cut += u32::from(launcher.try_wait().unwrap().is_none());
-        let _ = launcher.kill();
-        launcher.wait().unwrap();
-        begun += u32::from(ended_as(&natively, &log, &format!("kill {kill} of {kills}")));
-    }
-    eprintln!(
-        "{kills} kills: {begun} programs began and ended as natively, {cut} launchers were killed at work"
-    );
-    assert!(begun > kills / 9 && cut > kills / 9, "{begun} began, {cut} launchers were killed");
+    kill_at_every_moment(&natively, Duration::from_secs(1), |log| {
+        vec!["sh".to_owned(), "-c".to_owned(), script(&program, log)]
+    });
     nobody_is_left(&program);
 }
 

@@ -1,17 +1,18 @@
 //! Programs under faults behave as without, and every decision equals the slow twin's.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod habits;
-#[path = "../heeding/mod.rs"]
-mod heeding;
 mod killed;
 mod ptraced;
 
+use common::compiled;
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use pagewalk_live::trap::{TrapArray, TrapOptions, TrapRun, check_host, run};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -25,21 +26,6 @@ fn host_can() -> bool {
             false
         }
     }
-}
-
-fn compiled(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
-    let program = folder.join(name);
-    let output = Command::new("cc")
-        .args(["-O1", "-g", "-pthread", "-w"])
-        .args(flags)
-        .arg("-o")
-        .arg(&program)
-        .arg(source)
-        .output()
-        .expect("cc is here");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    program
 }
 
 fn array(entries: u32, ways: Option<u32>, replacement: Replacement, index: &str) -> TrapArray {

@@ -1,6 +1,6 @@
 //! Programs that trace others, and signals for the program.
 
-use super::heeding::hand_on_when;
+use super::common::hand_on_when;
 use super::{array, compiled, host_can, left_of, trapped};
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use pagewalk_live::trap::{TrapOptions, TrapRun, run};
