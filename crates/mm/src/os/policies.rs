@@ -246,7 +246,11 @@ fn freebsd(keys: &mut Keys) -> PolicyResult {
     Ok(Box::new(FreeBsd::new(huge(keys)).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
-const PROMOTE_SLEEP: &str = "milliseconds between two runs of the thread that builds huge pages";
+fn promote_sleep(keys: &mut Keys, usual: u64) -> Result<u64, OsError> {
+    let meaning = "milliseconds between two runs of the thread that builds huge pages";
+    keys.count("promote_sleep_millisecs", meaning, usual, 1..=u64::MAX)
+}
+
 const UTILISATION: &str = "share of a block's base pages that must be backed where memory is fragmented";
 const FRAGMENTATION: &str = "how fragmented free memory is, where no `memory` tells it";
 const ENOUGH: &str = "fragmentation below which one backed base page is enough";
@@ -262,12 +266,7 @@ fn ingens(keys: &mut Keys) -> PolicyResult {
             usual.fragmentation_limit,
             0.0..=1.0,
         )?,
-        promote_sleep_millisecs: keys.count(
-            "promote_sleep_millisecs",
-            PROMOTE_SLEEP,
-            usual.promote_sleep_millisecs,
-            1..=u64::MAX,
-        )?,
+        promote_sleep_millisecs: promote_sleep(keys, usual.promote_sleep_millisecs)?,
         instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
         cycles_per_request: keys.count(
             "cycles_per_request",
@@ -327,12 +326,7 @@ fn hawkeye(keys: &mut Keys) -> PolicyResult {
             usual.window_millisecs,
             1..=u64::MAX,
         )?,
-        promote_sleep_millisecs: keys.count(
-            "promote_sleep_millisecs",
-            PROMOTE_SLEEP,
-            usual.promote_sleep_millisecs,
-            1..=u64::MAX,
-        )?,
+        promote_sleep_millisecs: promote_sleep(keys, usual.promote_sleep_millisecs)?,
         instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
         cycles_per_page: keys.count(
             "cycles_per_page",
@@ -369,12 +363,7 @@ fn candidates(keys: &mut Keys) -> PolicyResult {
             usual.budget,
             0.0..=1.0,
         )?,
-        promote_sleep_millisecs: keys.count(
-            "promote_sleep_millisecs",
-            PROMOTE_SLEEP,
-            usual.promote_sleep_millisecs,
-            1..=u64::MAX,
-        )?,
+        promote_sleep_millisecs: promote_sleep(keys, usual.promote_sleep_millisecs)?,
         regions_at_once: keys.count(
             "regions_at_once",
             "the most regions promoted at a look",

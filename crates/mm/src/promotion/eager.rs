@@ -8,7 +8,7 @@
 //! and physically, up to a size that may be the base page.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, MapBacking, Policy, PolicyEvent, Rules, is_anonymous, up_to};
+use super::{Actions, MapBacking, Policy, PolicyEvent, Rules, up_to};
 use crate::Vma;
 use pagewalk_trace::MappingKind;
 
@@ -65,7 +65,7 @@ impl Policy for Eager {
     /// Backs usable private anonymous memory, except stacks, which grow by touches: chosen.
     fn at_map(&self, area: &Vma, pages: u64) -> MapBacking {
         let usable = area.protection.read || area.protection.write;
-        let takes = is_anonymous(area) && area.kind != MappingKind::Stack && usable;
+        let takes = area.is_private_anonymous() && area.kind != MappingKind::Stack && usable;
         match takes && pages >= self.settings.least_pages {
             false => MapBacking::OnDemand,
             true if self.fragmented => MapBacking::Fragmented,

@@ -9,7 +9,7 @@
 //! of rights splits is not rebuilt.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, Policy, PolicyEvent, ReservationRules, Rules, is_anonymous};
+use super::{Actions, Policy, PolicyEvent, ReservationRules, Rules};
 use crate::{Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use rustc_hash::FxHashMap;
@@ -62,7 +62,7 @@ impl Policy for FreeBsd {
     }
 
     fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) || area.kind == MappingKind::SharedAnonymous && !area.is_hugetlb()
+        area.is_private_anonymous() || area.kind == MappingKind::SharedAnonymous && !area.is_hugetlb()
     }
 }
 

@@ -53,14 +53,9 @@ pub(crate) fn instructions(nanoseconds: u64, per_millisecond: u64) -> u64 {
     u64::try_from(instructions).unwrap_or(u64::MAX)
 }
 
-/// Whether an area is private anonymous memory, but not hugetlb.
-pub(crate) fn is_anonymous(area: &Vma) -> bool {
-    area.is_private_anonymous()
-}
-
 /// Whether Linux may give an area huge pages: private anonymous memory that no advice excludes.
 pub(crate) fn may_be_huge(area: &Vma) -> bool {
-    is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+    area.is_private_anonymous() && area.advice != HugeAdvice::NoHugePage
 }
 
 /// Orders 1 to `top`, one bit each.

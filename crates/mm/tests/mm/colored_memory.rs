@@ -2,17 +2,16 @@
 //! move to the colors that the policy wants.
 
 use crate::common::{AtMisses, Process, cases};
-use crate::physical_memory::{Op as ProgramOp, check, op as program_op, policy};
+use crate::physical_memory::{Op as ProgramOp, act, check, op as program_op, policy};
 use pagewalk_mm::frames::{Buddy, Frame, FrameMove};
 use pagewalk_mm::migration::{Beside, Cml, CmlBuffer, CmlSettings};
 use pagewalk_mm::placement::{BinHopping, Careful, Colors, Listed, PageColoring, Placement, RandomColors};
 use pagewalk_mm::promotion::{Actions, CacheMiss, Fixed, PageMove, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{FileRules, ForkRules};
-use pagewalk_trace::MappingKind::{Anonymous, File};
+use pagewalk_trace::MappingKind::Anonymous;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
-const DONTNEED: i32 = 4;
 const PAGES: u64 = 128;
 
 /// A recoloring policy whose wishes the test sees.
@@ -81,24 +80,6 @@ struct Colored {
 }
 
 impl Colored {
-    fn program(&mut self, op: &ProgramOp) {
-        let p = &mut self.p;
-        match *op {
-            ProgramOp::Map(first, pages, file) => p.map(first, pages, if file { File } else { Anonymous }),
-            ProgramOp::Unmap(first, pages) => p.unmap(first, pages),
-            ProgramOp::Protect(first, pages, write) => p.protect(first, pages, write),
-            ProgramOp::Discard(first, pages) => p.advise(first, pages, DONTNEED),
-            ProgramOp::Touch(page) => p.touch(page),
-            ProgramOp::Load(page) => p.load(page),
-            ProgramOp::Fork => p.kernel.forked(1, &p.space, &mut p.remaps),
-            ProgramOp::Walk(page) => p.kernel.walked(page),
-            ProgramOp::Wait(time) => {
-                p.wait(time);
-                p.kernel.reached(p.now);
-            }
-        }
-    }
-
     fn miss(&mut self, page: u64, frame: Frame) -> Result<(), TestCaseError> {
         let before = self.p.units(0, PAGES);
         let frames: Vec<_> = (0..PAGES).map(|page| self.p.kernel.frame_of(page)).collect();
@@ -224,7 +205,7 @@ proptest! {
         let mut memory = Colored { p, colors, wishes };
         for op in ops {
             match op {
-                Op::Program(op) => memory.program(&op),
+                Op::Program(op) => act(&mut memory.p, &op, 0),
                 Op::Misses { page, color, lines } => {
                     for _ in 0..lines {
                         if memory.p.kernel.frame_of(page).is_some() {

@@ -388,6 +388,24 @@ pub fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// Does it to a process, with pages counted from `from`.
+pub fn act(p: &mut Process, op: &Op, from: u64) {
+    match *op {
+        Op::Map(first, pages, file) => p.map(from + first, pages, if file { File } else { Anonymous }),
+        Op::Unmap(first, pages) => p.unmap(from + first, pages),
+        Op::Protect(first, pages, write) => p.protect(from + first, pages, write),
+        Op::Discard(first, pages) => p.advise(from + first, pages, DONTNEED),
+        Op::Touch(page) => p.touch(from + page),
+        Op::Load(page) => p.load(from + page),
+        Op::Fork => p.kernel.forked(1, &p.space, &mut p.remaps),
+        Op::Walk(page) => p.kernel.walked(from + page),
+        Op::Wait(time) => {
+            p.wait(time);
+            p.kernel.reached(p.now);
+        }
+    }
+}
+
 /// Checks that every backed page has its own frame, a unit's frames lie in one block, and others keep their frames.
 pub fn check(p: &Process, others: &[u64], keeps: bool) {
     let memory = p.kernel.memory().expect("it has one");
@@ -440,20 +458,7 @@ proptest! {
             p.kernel = p.kernel.with_sharing(Some(files), fork);
         }
         for op in ops {
-            match op {
-                Op::Map(first, pages, file) => p.map(first, pages, if file { File } else { Anonymous }),
-                Op::Unmap(first, pages) => p.unmap(first, pages),
-                Op::Protect(first, pages, write) => p.protect(first, pages, write),
-                Op::Discard(first, pages) => p.advise(first, pages, DONTNEED),
-                Op::Touch(page) => p.touch(page),
-                Op::Load(page) => p.load(page),
-                Op::Fork => p.kernel.forked(1, &p.space, &mut p.remaps),
-                Op::Walk(page) => p.kernel.walked(page),
-                Op::Wait(time) => {
-                    p.wait(time);
-                    p.kernel.reached(p.now);
-                }
-            }
+            act(&mut p, &op, 0);
             check(&p, others, shares || matches!(number, 3 | 4));
         }
         p.kernel.gone(0..128, &p.space, &mut p.remaps);

@@ -2,11 +2,11 @@
 //! that look at one region at a time.
 
 use crate::common::{Process, cases};
-use crate::physical_memory::{Op, op, policy};
+use crate::physical_memory::{Op, act, op, policy};
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{Fixed, Policy};
 use pagewalk_mm::{Account, KernelCounts};
-use pagewalk_trace::MappingKind::{Anonymous, File};
+use pagewalk_trace::MappingKind::Anonymous;
 use proptest::prelude::*;
 
 /// Where the pages of the second process are in the combined process.
@@ -57,20 +57,6 @@ impl Two {
     }
 }
 
-fn act(p: &mut Process, op: &Op, from: u64) {
-    match *op {
-        Op::Map(first, pages, file) => p.map(from + first, pages, if file { File } else { Anonymous }),
-        Op::Unmap(first, pages) => p.unmap(from + first, pages),
-        Op::Protect(first, pages, write) => p.protect(from + first, pages, write),
-        Op::Discard(first, pages) => p.advise(from + first, pages, 4),
-        Op::Touch(page) => p.touch(from + page),
-        Op::Load(page) => p.load(from + page),
-        Op::Walk(page) => p.kernel.walked(from + page),
-        // Children hold memory by the time of one process, and the background looks at one as a whole.
-        Op::Fork | Op::Wait(_) => {}
-    }
-}
-
 /// Peaks of two processes may come at different times.
 fn without_peaks(counts: KernelCounts) -> KernelCounts {
     KernelCounts { backed_bytes_peak: 0, foreign_bytes_peak: 0, untouched_bytes_peak: 0, ..counts }
@@ -90,8 +76,11 @@ proptest! {
         let mut two = Two::new(|| policy(number), &memory, compact);
         let mut one = Process::new(policy(number)).with_memory(memory, compact);
         for (of, op) in ops {
-            two.work(of, |p| act(p, &op, 0));
-            act(&mut one, &op, APART * of as u64);
+            // Children hold memory by the time of one process, and the background looks at one as a whole.
+            let does_nothing = matches!(op, Op::Fork | Op::Wait(_));
+            let act = |p: &mut Process, from| if !does_nothing { act(p, &op, from) };
+            two.work(of, |p| act(p, 0));
+            act(&mut one, APART * of as u64);
             for (of, p) in (0..).zip(&two.processes) {
                 for page in 0..128 {
                     let whole = one.kernel.table().mapped(APART * of + page);
