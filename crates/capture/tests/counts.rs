@@ -1,6 +1,9 @@
 //! Compares the engine's counts with Valgrind's Cachegrind, and at faults with what the program does.
 
-use pagewalk_capture::engine::{Engine, EngineOptions};
+mod native;
+
+use native::{compile_with, consumed, engine};
+use pagewalk_capture::engine::Engine;
 use pagewalk_capture::{HostDescription, RingSource, Session};
 use pagewalk_trace::{Event, Item, Source};
 use pagewalk_units::Kind;
@@ -8,27 +11,10 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-
-fn engine() -> Engine {
-    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
-        .expect("the engine builds on this host")
-}
 
 fn compile(folder: &Path, name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = folder.join(name);
-    let status = Command::new("cc")
-        .args(["-O1", "-g", "-I"])
-        .arg(root.join("engines/valgrind/include"))
-        .arg("-o")
-        .arg(&program)
-        .arg(root.join("tests/programs").join(name).with_extension("c"))
-        .status()
-        .expect("a C compiler");
-    assert!(status.success(), "{name}.c does not compile");
-    program
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/valgrind/include");
+    compile_with(folder, name, &["-I", include.to_str().unwrap()])
 }
 
 /// The counts of one run.
@@ -84,10 +70,8 @@ fn run_in(engine: &Engine, program: &Path, environment: &[(&str, &OsStr)]) -> Co
     let socket = session.socket_path();
     let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);
     command.env_clear().envs(environment.iter().copied()).stdout(Stdio::null());
-    let seen = Mutex::new(vec![]);
-    let status = session.run(command, |source| seen.lock().unwrap().push(consume(source))).unwrap();
+    let (status, mut seen) = consumed(&session, command, consume);
     assert!(status.success(), "{status}");
-    let mut seen = seen.into_inner().unwrap();
     assert_eq!(seen.len(), 1);
     seen.pop().unwrap()
 }

@@ -1,6 +1,9 @@
 //! The engine by itself: built for this host's Valgrind; and running real programs without a listener, or with one that
 //! dies, without changing their behaviour.
 
+mod native;
+
+use native::engine;
 use pagewalk_capture::engine::{Engine, EngineError, EngineOptions, EngineStatus};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::ffi::OsStr;
@@ -9,12 +12,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-
-fn engine() -> Engine {
-    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
-        .expect("the engine builds on this host")
-}
 
 fn run(socket: Option<&Path>, extra: &[&str], script: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();

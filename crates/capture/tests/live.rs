@@ -1,19 +1,15 @@
 //! Real programs under the real engine, checked reference by reference against Valgrind's own Lackey.
 
-use pagewalk_capture::engine::{Engine, EngineOptions};
+mod native;
+
+use native::{consumed, engine};
+use pagewalk_capture::engine::Engine;
 use pagewalk_capture::{HostDescription, LackeyWriter, RingSource, Session};
 use pagewalk_trace::{Event, Item, MappingKind, Origin, Source, StreamHeader};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::Mutex;
-
-fn engine() -> Engine {
-    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
-        .expect("the engine builds on this host")
-}
 
 /// Makes programs start, and lie in memory, as under Valgrind's own tools.
 const OF_VALGRIND: (&str, &str) = ("PAGEWALK_IMAGE_OF_VALGRIND", "1");
@@ -63,16 +59,7 @@ fn run(engine: &Engine, program: &Path, keep_text: bool) -> (ExitStatus, Vec<See
     command.env_clear().env("VALGRIND_LIB", engine.folder());
     // For comparison, it must run as under Valgrind's own tools.
     command.envs(keep_text.then_some(OF_VALGRIND));
-    let seen = Mutex::new(vec![]);
-    let status = session.run(command, |source| {
-        let number = source.number();
-        let one = consume(source, keep_text);
-        seen.lock().unwrap().push((number, one));
-    });
-    let mut seen = seen.into_inner().unwrap();
-    seen.sort_by_key(|(number, _)| *number);
-    assert!(session.refused().is_empty());
-    (status.unwrap(), seen.into_iter().map(|(_, one)| one).collect())
+    consumed(&session, command, |source| consume(source, keep_text))
 }
 
 /// Compiles a C program with these options.

@@ -4,6 +4,7 @@
 use pagewalk_capture::engine::{Engine, EngineOptions};
 use pagewalk_capture::{HostDescription, RingSource, Session};
 use pagewalk_trace::{Event, Item, Source, StreamHeader};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -86,19 +87,24 @@ pub fn followed_with(program: &Path, argument: &str, options: &[&OsStr]) -> (Str
     let socket = session.socket_path();
     let mut command = engine.command(Some(&socket), &log, options, program.as_os_str(), &arguments);
     in_surroundings(&mut command, folder, output.path()).env("VALGRIND_LIB", engine.folder());
-    let images = Mutex::new(vec![]);
-    let status = session
-        .run(command, |source| {
-            let number = source.number();
-            let image = consume(source);
-            images.lock().unwrap().push((number, image));
-        })
-        .unwrap();
-    assert!(session.refused().is_empty());
-    let mut images = images.into_inner().unwrap();
-    images.sort_by_key(|(number, _)| *number);
-    let images = images.into_iter().map(|(_, image)| image).collect();
+    let (status, images) = consumed(&session, command, consume);
     (without_numbers(output.path()), status, images)
+}
+
+/// Runs a program in a session; returns what `consume` makes of its images, in order of start.
+pub fn consumed<T: Send>(
+    session: &Session,
+    command: Command,
+    consume: impl Fn(RingSource) -> T + Sync,
+) -> (ExitStatus, Vec<T>) {
+    let images = Mutex::new(BTreeMap::new());
+    let status = session.run(command, |source| {
+        let number = source.number();
+        let image = consume(source);
+        images.lock().unwrap().insert(number, image);
+    });
+    assert!(session.refused().is_empty());
+    (status.unwrap(), images.into_inner().unwrap().into_values().collect())
 }
 
 /// The output without process ids.
