@@ -130,34 +130,28 @@ fn machine() -> Finding {
     }
 }
 
+/// Something that the host permits, which is then found, or refuses for a reason, which the way to enable it follows.
+fn permission(
+    name: &'static str,
+    for_commands: &'static str,
+    permitted: &str,
+    refused: Option<(String, &str)>,
+) -> Finding {
+    let able = refused.is_none();
+    let (found, enable) = refused.unwrap_or_else(|| (permitted.to_owned(), ""));
+    Finding { name, able, found, enable: enable.to_owned(), for_commands, required: false }
+}
+
 fn faults() -> Finding {
-    let host = trap::check_host();
-    Finding {
-        name: "faults of programs",
-        able: host.is_ok(),
-        found: match &host {
-            Ok(()) => "userfaultfd with minor faults of shared memory, of system calls too".to_owned(),
-            Err(error) => error.to_string(),
-        },
-        enable: host.err().map_or("", |error| error.enable()).to_owned(),
-        for_commands: "trap",
-        required: false,
-    }
+    let permitted = "userfaultfd with minor faults of shared memory, of system calls too";
+    let refused = trap::check_host().err().map(|error| (error.to_string(), error.enable()));
+    permission("faults of programs", "trap", permitted, refused)
 }
 
 fn layouts() -> Finding {
-    let host = layout::check_host();
-    Finding {
-        name: "placing libraries",
-        able: host.is_ok(),
-        found: match &host {
-            Ok(()) => "a program's code can be changed before it begins".to_owned(),
-            Err(error) => error.to_string(),
-        },
-        enable: host.err().map_or("", |error| error.enable()).to_owned(),
-        for_commands: "layout run, apply -- CMD, verify, advise -- CMD (its trial), contiguity -- CMD",
-        required: false,
-    }
+    let commands = "layout run, apply -- CMD, verify, advise -- CMD (its trial), contiguity -- CMD";
+    let refused = layout::check_host().err().map(|error| (error.to_string(), error.enable()));
+    permission("placing libraries", commands, "a program's code can be changed before it begins", refused)
 }
 
 fn promotions() -> Finding {
@@ -176,37 +170,21 @@ fn promotions() -> Finding {
 }
 
 fn others() -> Finding {
-    let host = pages::check_host();
-    Finding {
-        name: "huge pages of others",
-        able: host.is_ok(),
-        found: match &host {
-            Ok(()) => "memory of running processes can be brought onto huge pages, and back".to_owned(),
-            Err(error) => error.to_string(),
-        },
-        enable: host.err().map_or("", |error| error.enable()).to_owned(),
-        for_commands: "apply --pid, promote, undo; apply -- CMD where huge pages are `never`",
-        required: false,
-    }
+    let commands = "apply --pid, promote, undo; apply -- CMD where huge pages are `never`";
+    let permitted = "memory of running processes can be brought onto huge pages, and back";
+    let refused = pages::check_host().err().map(|error| (error.to_string(), error.enable()));
+    permission("huge pages of others", commands, permitted, refused)
 }
 
 fn frames() -> Finding {
-    let readable = pagemap::frames_readable();
-    let (able, found, enable) = match &readable {
-        Ok(true) => (true, "page maps tell where pages lie in physical memory".to_owned(), ""),
-        Ok(false) => {
-            (false, "page maps show zeros to this user: no CAP_SYS_ADMIN".to_owned(), pagemap::ENABLE_FRAMES)
-        }
-        Err(error) => (false, error.to_string(), error.enable()),
+    let zeros = "page maps show zeros to this user: no CAP_SYS_ADMIN";
+    let refused = match pagemap::frames_readable() {
+        Ok(true) => None,
+        Ok(false) => Some((zeros.to_owned(), pagemap::ENABLE_FRAMES)),
+        Err(error) => Some((error.to_string(), error.enable())),
     };
-    Finding {
-        name: "frame numbers",
-        able,
-        found,
-        enable: enable.to_owned(),
-        for_commands: "contiguity: designs that look at frames; the others need nothing",
-        required: false,
-    }
+    let commands = "contiguity: designs that look at frames; the others need nothing";
+    permission("frame numbers", commands, "page maps tell where pages lie in physical memory", refused)
 }
 
 fn thp() -> Finding {

@@ -266,10 +266,7 @@ fn tells_frames(pagemap: &File, mappings: &[Mapping]) -> bool {
 
 /// A process's peak memory in bytes, by the kernel's count.
 pub fn peak_resident_bytes(pid: Pid) -> Option<u64> {
-    let text = maps::proc_text(pid, "status").ok()?;
-    let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
+    maps::bytes_in(&maps::proc_text(pid, "status").ok()?, "VmHWM:")
 }
 
 /// A process's program, or `unknown`.

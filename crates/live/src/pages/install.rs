@@ -195,7 +195,7 @@ impl DetourWork {
     ) -> Result<bool, Obstacle> {
         if self.table == 0 {
             self.table = result;
-            memory.write_all_at(&wanted.table.initial(heap_start(pid)?), result)?;
+            memory.write_all_at(&wanted.table.initial(maps::heap_start(pid)?), result)?;
         } else if let Some(cluster) = self.clusters.iter_mut().find(|cluster| cluster.region == 0) {
             cluster.region = result;
         }
@@ -324,13 +324,4 @@ fn of_file(pid: Pid, file: &str, mappings: &[Mapping]) -> Vec<(u64, u64, u64)> {
         }
     }
     found
-}
-
-/// Where a process's heap begins.
-fn heap_start(pid: Pid) -> io::Result<u64> {
-    let text = maps::proc_text(pid, "stat")?;
-    // The name in parentheses may hold anything; field 3 follows it, and this is field 47.
-    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let field = after_name.split_whitespace().nth(44).and_then(|word| word.parse().ok());
-    field.ok_or_else(|| io::Error::other("/proc/PID/stat has no field 47"))
 }

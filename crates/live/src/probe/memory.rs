@@ -3,6 +3,7 @@
 use crate::pagemap::HUGE_PAGES;
 use crate::pages::room_in_groups;
 use crate::probe::ProbeError;
+use crate::tracing::maps::bytes_in;
 use crate::tracing::sys::{self, number};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -157,8 +158,7 @@ impl Drop for Space {
 /// Bytes of this process on huge pages.
 pub fn huge_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+    bytes_in(&text, "AnonHugePages:").unwrap_or(0)
 }
 
 /// Whether this many bytes of huge pages are available now. Tries it: the kernel makes room as for any program. Also
@@ -173,8 +173,7 @@ pub fn huge_pages_are_at_hand(bytes: usize) -> bool {
 /// Available bytes without swapping, by the kernel's estimate, within the limits of our control groups.
 pub fn available_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let free = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024;
+    let free = bytes_in(&text, "MemAvailable:").unwrap_or(0);
     room_in_groups().map_or(free, |room| free.min(room))
 }
 

@@ -26,9 +26,9 @@ pub use run::{PromoteOptions, run};
 pub use sampler::{SampleError, SamplerKind, UnusableSampler};
 pub use survey::{GrownBlocks, HugePageBan, Survey, survey};
 
-use crate::pagemap::{self, PagemapError};
+use crate::pagemap::PagemapError;
 use crate::pages::{OldKernel, check_kernel};
-use crate::tracing::maps::proc_text;
+use crate::tracing::maps::{bytes_in, proc_text};
 use crate::tracing::sys::{self, Pid};
 use rustix::io::Errno;
 use std::io;
@@ -142,7 +142,5 @@ pub fn check_host() -> Result<Samplers, PromoteError> {
 /// If there is no such process, or it has no memory.
 pub fn anonymous_bytes(pid: Pid) -> Result<u64, PromoteError> {
     let text = proc_text(pid, "status").map_err(|_| PagemapError::NoProcess(pid))?;
-    let value = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.ok_or(pagemap::PagemapError::NoMemory(pid))? * 1024)
+    bytes_in(&text, "RssAnon:").ok_or_else(|| PagemapError::NoMemory(pid).into())
 }

@@ -94,6 +94,13 @@ pub fn proc_text(pid: Pid, name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{name}"))?).into_owned())
 }
 
+/// The bytes that a line such as `VmLck:  8 kB` of a text of the kernel's tells.
+pub fn bytes_in(text: &str, key: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// The mappings of a process, in order.
 pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
     Ok(parsed(&proc_text(pid, "maps")?))
@@ -162,11 +169,21 @@ pub fn present(pid: Pid, start: u64, end: u64) -> io::Result<Vec<(u64, u64)>> {
 
 /// The address of the program's arguments and environment, which `/proc` shows to others.
 pub fn arguments_start(pid: Pid) -> io::Result<u64> {
+    stat(pid, 48)
+}
+
+/// Where a process's heap begins.
+pub fn heap_start(pid: Pid) -> io::Result<u64> {
+    stat(pid, 47)
+}
+
+/// A field of `/proc/PID/stat`, from the third on.
+fn stat(pid: Pid, number: usize) -> io::Result<u64> {
     let text = proc_text(pid, "stat")?;
-    // The name in parentheses may hold anything; field 3 follows it, and this is field 48.
+    // The name in parentheses may hold anything; field 3 follows it.
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let field = after_name.split_whitespace().nth(45).and_then(|word| word.parse().ok());
-    field.ok_or_else(|| io::Error::other("/proc/PID/stat has no field 48"))
+    let field = after_name.split_whitespace().nth(number - 3).and_then(|word| word.parse().ok());
+    field.ok_or_else(|| io::Error::other(format!("/proc/PID/stat has no field {number}")))
 }
 
 /// A thread's process, and that process's parent.
@@ -185,8 +202,7 @@ pub fn filters(pid: Pid) -> io::Result<u64> {
 
 /// Bytes that a process has locked.
 pub fn locked_bytes(pid: Pid) -> io::Result<u64> {
-    let kib = status(pid, "VmLck:")?.and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
-    Ok(kib.unwrap_or(0) * 1024)
+    Ok(bytes_in(&proc_text(pid, "status")?, "VmLck:").unwrap_or(0))
 }
 
 /// Whether a process may lock memory without limit (`CAP_IPC_LOCK`).
