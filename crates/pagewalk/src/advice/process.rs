@@ -112,14 +112,19 @@ impl ProcessWatch {
         let survey = promote::survey(pid).map_err(|_| ended_error(pid))?;
         let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
         let beside = PromotionContext { survey, assumed };
-        Ok(ProcessAdvice { pid, found: ProcessFindings { summary, file: None, advised, beside, settings } })
+        Ok(ProcessAdvice { pid, summary, file: None, advised, beside, settings })
     }
 }
 
 /// What a running process would save by huge pages.
 pub struct ProcessAdvice {
     pid: i32,
-    found: ProcessFindings,
+    summary: PromotionSummary,
+    /// The file of samples; none if the process was watched.
+    file: Option<String>,
+    advised: Vec<AdvisedMemory>,
+    beside: PromotionContext,
+    settings: Vec<Setting>,
 }
 
 impl ProcessAdvice {
@@ -136,40 +141,130 @@ impl ProcessAdvice {
         advised.retain(|one| one.misses_per_second > 0.0);
         let settings = if advised.is_empty() { Vec::new() } else { settings() };
         let beside = PromotionContext { survey: Survey::default(), assumed };
-        Ok(ProcessAdvice {
-            pid,
-            found: ProcessFindings { summary, file: Some(file), advised, beside, settings },
-        })
+        Ok(ProcessAdvice { pid, summary, file: Some(file), advised, beside, settings })
     }
 
     /// As text; `verbose` lists all ranges.
     pub fn text(&self, verbose: bool) -> String {
-        render(self.pid, &self.found, verbose)
+        let ProcessAdvice { pid, summary, file, advised, beside, settings } = self;
+        let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
+        let times = summary.times;
+        let how = match file {
+            Some(file) => format!("sampled for {:.1} s; by {}", times.wall, printable(file)),
+            None => format!(
+                "watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}",
+                times.wall,
+                times.target,
+                summary.way,
+                summary.way.title(),
+                summary.rounds
+            ),
+        };
+        let mut out =
+            format!("process {pid} ({}), {how}\n  {}\n", printable(&summary.program), self.verdict());
+        if !advised.is_empty() {
+            let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
+        }
+        for one in &advised[..shown] {
+            let mark = if one.saturated { ">" } else { "" };
+            let _ = writeln!(
+                out,
+                "  {:>9.0}{:>14}{:>18}{:>11}  {}",
+                (one.named.end - one.named.start) as f64 / MIB,
+                format!("{mark}{:.0}", one.misses_per_second),
+                saved(summary, one.misses_per_second, one.saturated),
+                format!("+{:.1} MiB", one.memory as f64 / MIB),
+                printable(&one.named.what.to_string())
+            );
+        }
+        if shown < advised.len() {
+            let _ = writeln!(out, "  and {} more (-v lists all)", advised.len() - shown);
+        }
+        if !advised.is_empty() {
+            out += "  walks in a second of processor time: estimated from samples (>: at least)\n";
+            out += "  saved: modelled, from walks that overlap to walks that wait for each other\n";
+        }
+        out += &text::lines(beside);
+        out.extend(settings.iter().map(|setting| format!("  {setting}\n")));
+        out + &text::sampling(summary)
     }
 
     /// As data.
     pub fn document(&self) -> AdviceProcessResult {
-        document(self.pid, &self.found)
+        let ProcessAdvice { pid, summary, file, advised, beside, settings } = self;
+        let share = |misses: f64| {
+            let [low, high] =
+                shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
+            SavedShare { class: Class::Modelled, low, high }
+        };
+        let range = |one: &AdvisedMemory| RangeAdvice {
+            range: one.named.what.to_string(),
+            start: format!("{:#x}", one.named.start),
+            bytes: one.named.end - one.named.start,
+            walks_per_processor_second: one.misses_per_second,
+            at_least: one.saturated,
+            share_saved: share(one.misses_per_second),
+            memory_mib: one.memory as f64 / MIB,
+        };
+        AdviceProcessResult {
+            schema: ADVICE_PROCESS_SCHEMA,
+            process: *pid,
+            program: summary.program.clone(),
+            sampler: if file.is_some() { "file" } else { summary.way.name() },
+            file: file.clone(),
+            seconds: summary.times.wall,
+            processor_seconds: summary.times.target,
+            sampling_share: summary.times.sampling_share(),
+            rounds: summary.rounds,
+            prices: AdvicePrices {
+                walk_nanoseconds: summary.policy.prices.walk,
+                walk_alone_nanoseconds: summary.policy.prices.walk_alone,
+                promotion_nanoseconds: summary.policy.prices.collapse,
+                assumed: beside.assumed_values(),
+            },
+            survey: beside.survey_value(),
+            host_forbids: host_forbids(settings),
+            share_saved: share(all_misses(advised)),
+            classes: classes(&FIGURES),
+            ranges: advised.iter().map(range).collect(),
+            verdict: self.verdict(),
+        }
     }
 
     /// The plan's text, or why there is none.
     pub fn plan(&self) -> Result<String, &'static str> {
-        match &self.found {
-            found if found.beside.forbids_all() => Err("the process forbids huge pages"),
-            found if found.advised.is_empty() => Err(NOTHING_PAYS),
-            found => Ok(plan(&found.summary, &found.advised).to_toml()),
+        if self.beside.forbids_all() {
+            Err("the process forbids huge pages")
+        } else if self.advised.is_empty() {
+            Err(NOTHING_PAYS)
+        } else {
+            Ok(plan(&self.summary, &self.advised).to_toml())
         }
     }
-}
 
-/// What was found about the process.
-struct ProcessFindings {
-    summary: PromotionSummary,
-    /// The file of samples; none if the process was watched.
-    file: Option<String>,
-    advised: Vec<AdvisedMemory>,
-    beside: PromotionContext,
-    settings: Vec<Setting>,
+    fn verdict(&self) -> String {
+        let ProcessAdvice { summary, advised, beside, .. } = self;
+        let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
+        match advised.len() {
+            _ if summary.rounds == 0 => {
+                "Not known: no sample was taken; the process has to use its processor, or be watched longer (--watch)."
+                    .to_owned()
+            }
+            _ if beside.forbids_all() => format!(
+                "Do nothing from outside: the process itself forbids huge pages. {}",
+                match advised.len() {
+                    0 => "They would not pay anyway.".to_owned(),
+                    _ => format!("If it did not, they should save {saved} of its processor time."),
+                }
+            ),
+            0 if !beside.survey.pools.is_empty() => "Nothing to gain: memory that was set aside (hugetlb) is on huge pages \
+                 already, and no other part of it missed the TLB so often that a huge page paid for itself."
+                .to_owned(),
+            0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself.".to_owned(),
+            1 => format!("One range on huge pages should save {saved} of its processor time."),
+            many => format!("{many} ranges on huge pages should save {saved} of its processor time."),
+        }
+    }
 }
 
 struct AdviceProgress {
@@ -237,30 +332,6 @@ fn all_misses(advised: &[AdvisedMemory]) -> f64 {
     advised.iter().map(|one| one.misses_per_second).sum()
 }
 
-fn verdict(found: &ProcessFindings) -> String {
-    let ProcessFindings { summary, advised, beside, .. } = found;
-    let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
-    match advised.len() {
-        _ if summary.rounds == 0 => {
-            "Not known: no sample was taken; the process has to use its processor, or be watched longer (--watch)."
-                .to_owned()
-        }
-        _ if beside.forbids_all() => format!(
-            "Do nothing from outside: the process itself forbids huge pages. {}",
-            match advised.len() {
-                0 => "They would not pay anyway.".to_owned(),
-                _ => format!("If it did not, they should save {saved} of its processor time."),
-            }
-        ),
-        0 if !beside.survey.pools.is_empty() => "Nothing to gain: memory that was set aside (hugetlb) is on huge pages \
-             already, and no other part of it missed the TLB so often that a huge page paid for itself."
-            .to_owned(),
-        0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself.".to_owned(),
-        1 => format!("One range on huge pages should save {saved} of its processor time."),
-        many => format!("{many} ranges on huge pages should save {saved} of its processor time."),
-    }
-}
-
 fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
     let range = |one: &AdvisedMemory| pagewalk_plan::PlanRange {
         gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
@@ -274,88 +345,5 @@ fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
         host: Some(pagewalk_plan::ForecastHost { kernel: host.kernel, thp: host.thp }),
         ranges: advised.iter().map(range).collect(),
         ..Plan::of(Program { path, build_id, arguments: Vec::new() })
-    }
-}
-
-fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
-    let ProcessFindings { summary, file, advised, beside, settings } = found;
-    let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
-    let times = summary.times;
-    let how = match file {
-        Some(file) => format!("sampled for {:.1} s; by {}", times.wall, printable(file)),
-        None => format!(
-            "watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}",
-            times.wall,
-            times.target,
-            summary.way,
-            summary.way.title(),
-            summary.rounds
-        ),
-    };
-    let mut out = format!("process {pid} ({}), {how}\n  {}\n", printable(&summary.program), verdict(found));
-    if !advised.is_empty() {
-        let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
-    }
-    for one in &advised[..shown] {
-        let mark = if one.saturated { ">" } else { "" };
-        let _ = writeln!(
-            out,
-            "  {:>9.0}{:>14}{:>18}{:>11}  {}",
-            (one.named.end - one.named.start) as f64 / MIB,
-            format!("{mark}{:.0}", one.misses_per_second),
-            saved(summary, one.misses_per_second, one.saturated),
-            format!("+{:.1} MiB", one.memory as f64 / MIB),
-            printable(&one.named.what.to_string())
-        );
-    }
-    if shown < advised.len() {
-        let _ = writeln!(out, "  and {} more (-v lists all)", advised.len() - shown);
-    }
-    if !advised.is_empty() {
-        out += "  walks in a second of processor time: estimated from samples (>: at least)\n";
-        out += "  saved: modelled, from walks that overlap to walks that wait for each other\n";
-    }
-    out += &text::lines(beside);
-    out.extend(settings.iter().map(|setting| format!("  {setting}\n")));
-    out + &text::sampling(summary)
-}
-
-fn document(pid: i32, found: &ProcessFindings) -> AdviceProcessResult {
-    let ProcessFindings { summary, file, advised, beside, settings } = found;
-    let share = |misses: f64| {
-        let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
-        SavedShare { class: Class::Modelled, low, high }
-    };
-    let range = |one: &AdvisedMemory| RangeAdvice {
-        range: one.named.what.to_string(),
-        start: format!("{:#x}", one.named.start),
-        bytes: one.named.end - one.named.start,
-        walks_per_processor_second: one.misses_per_second,
-        at_least: one.saturated,
-        share_saved: share(one.misses_per_second),
-        memory_mib: one.memory as f64 / MIB,
-    };
-    AdviceProcessResult {
-        schema: ADVICE_PROCESS_SCHEMA,
-        process: pid,
-        program: summary.program.clone(),
-        sampler: if file.is_some() { "file" } else { summary.way.name() },
-        file: file.clone(),
-        seconds: summary.times.wall,
-        processor_seconds: summary.times.target,
-        sampling_share: summary.times.sampling_share(),
-        rounds: summary.rounds,
-        prices: AdvicePrices {
-            walk_nanoseconds: summary.policy.prices.walk,
-            walk_alone_nanoseconds: summary.policy.prices.walk_alone,
-            promotion_nanoseconds: summary.policy.prices.collapse,
-            assumed: beside.assumed_values(),
-        },
-        survey: beside.survey_value(),
-        host_forbids: host_forbids(settings),
-        share_saved: share(all_misses(advised)),
-        classes: classes(&FIGURES),
-        ranges: advised.iter().map(range).collect(),
-        verdict: verdict(found),
     }
 }
