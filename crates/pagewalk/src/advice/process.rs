@@ -257,10 +257,13 @@ impl ProcessAdvice {
                     _ => format!("If it did not, they should save {saved} of its processor time."),
                 }
             ),
-            0 if !beside.survey.pools.is_empty() => "Nothing to gain: memory that was set aside (hugetlb) is on huge pages \
-                 already, and no other part of it missed the TLB so often that a huge page paid for itself."
+            0 if !beside.survey.pools.is_empty() => {
+                "Nothing to gain: memory that was set aside (hugetlb) is on huge pages already, and no other part of \
+                 it missed the TLB so often that a huge page paid for itself."
+                    .to_owned()
+            }
+            0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself."
                 .to_owned(),
-            0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself.".to_owned(),
             1 => format!("One range on huge pages should save {saved} of its processor time."),
             many => format!("{many} ranges on huge pages should save {saved} of its processor time."),
         }
