@@ -81,14 +81,7 @@ fn memory_is_what_linux_promises() {
 #[test]
 fn processes_and_threads_keep_apart_and_together() {
     let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "tasks", &[]);
-    assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
-    if !host_can() {
-        return;
-    }
-    for array in arrays() {
-        assert_good(&trapped(&[program.to_str().unwrap()], &array), &array.to_string());
-    }
+    habits::holds(&compiled(folder.path(), "tasks", &[]), &[]);
 }
 
 /// Two threads that wait for the agent in turn: one processor suffices, until they no longer miss.
