@@ -226,7 +226,7 @@ fn way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
     }
     let way = match (what_if.id.as_str(), kind) {
         ("thp", _) => {
-            "set THP to `always`, or to `madvise` and call `madvise(MADV_HUGEPAGE)` on it (malloc's: run with \
+            "set THP to `always`, or to `madvise` and mark it `MADV_HUGEPAGE` (malloc's: \
              `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`)"
         }
         ("all_4k", _) => "turn huge pages off for it with `prctl(PR_SET_THP_DISABLE, 1)`",

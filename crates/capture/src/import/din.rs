@@ -174,6 +174,7 @@ mod tests {
                 "2 lines with label 3 (escape, unknown) (line 5: `3 0`): passed over",
                 "1 line with label 4 (escape, cache flush) (line 6: `4 0 flush`): passed over; the references behind \
                  it find caches and TLBs as they are",
+                Din::FACTS[0],
             ]
         );
     }

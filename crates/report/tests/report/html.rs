@@ -71,7 +71,7 @@ fn the_finding_the_figures_and_the_tables_need_no_scripts() {
     let shown = without_scripts(&render_html(&fixtures::cpython()));
     for text in [
         "python3.11 spends 6.83 % of its modelled cycles on page walks: 1.96 M walks in 602 M instructions",
-        "run with <code>GLIBC_TUNABLES=glibc.malloc.hugetlb=1</code>.",
+        "mark it <code>MADV_HUGEPAGE</code> (malloc&#39;s: <code>GLIBC_TUNABLES=glibc.malloc.hugetlb=1</code>).",
         "<div class=\"value\">602 M</div>",
         "<span class=\"tag measured\">measured</span>",
         "a perfect TLB <span class=\"tag bound\">bound</span>",
