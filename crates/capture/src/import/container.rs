@@ -80,6 +80,11 @@ pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Refuses the beginning of a file that another command makes readable.
 pub(super) fn check_readable(head: &[u8]) -> Result<(), SourceError> {
+    if pagewalk_trace::pwt::begins(head) {
+        return Err(SourceError::Malformed(
+            "the file is a trace of pagewalk already: `simulate` and the other commands read it".to_owned(),
+        ));
+    }
     match OTHERS.iter().find(|(mark, ..)| head.starts_with(mark)) {
         Some((_, what, command)) => Err(SourceError::Malformed(format!(
             "the file {what}, which is not read here: `{command} | pagewalk trace import -o OUT.pwt -`"

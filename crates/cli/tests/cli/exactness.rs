@@ -223,6 +223,9 @@ fn a_trace_that_never_comes_to_the_region_is_named_beside_others() {
         let told = place.good(&["trace", "import", "-o", &pwt, &din]).stderr;
         assert!(told.contains("`din` has no sizes"), "{told}");
     }
+    place
+        .run(&["trace", "import", "-o", "x.pwt", "long.pwt"])
+        .refuses(BAD_INPUT, &["a trace of pagewalk already"]);
     for turns in [&[][..], &["--quantum", "3"]] {
         let told =
             place.good(&joined(&[&["simulate"], turns, &["--skip", "9", "short.pwt", "long.pwt"]])).stderr;

@@ -9,6 +9,12 @@ pub const VERSION: u32 = 1;
 
 /// The file's first bytes. They detect loss of the high bit and translated line ends.
 pub(super) const FILE_MAGIC: [u8; 8] = *b"\x89PWT\r\n\x1a\n";
+
+/// Whether a file that begins with these bytes is a trace.
+pub fn begins(head: &[u8]) -> bool {
+    head.starts_with(&FILE_MAGIC)
+}
+
 /// Magic, version, and four zero bytes.
 pub(super) const FILE_HEAD_BYTES: usize = 16;
 /// The last bytes of a complete file, after the index's offset and its checksum.

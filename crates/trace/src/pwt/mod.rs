@@ -31,7 +31,7 @@ mod writer;
 pub use events::{Events, events};
 pub use file::Summary;
 pub use info::{Info, info};
-pub use layout::VERSION;
+pub use layout::{VERSION, begins};
 pub use reader::Reader;
 pub use writer::Writer;
 
