@@ -21,7 +21,7 @@ pub struct WindowSpec {
 ///
 /// Events always pass, so that mappings stay right. References and instructions are counted from the region's start;
 /// sleep and spinning outside count as zero. Cuts by instruction counts lie at the first block boundary at or after the
-/// place. A batch outside the region passes empty, and after it may be left out.
+/// place. A batch outside the region passes empty. After the region's end, batches may be left out.
 pub struct Window<S> {
     inner: S,
     region: Region,
@@ -37,6 +37,8 @@ pub struct Window<S> {
 pub struct PassedOver {
     /// Instructions.
     pub instructions: u64,
+    /// Those of the stream that has most.
+    pub longest: u64,
     /// References and executions of blocks.
     pub records: u64,
     /// Markers.
@@ -47,8 +49,13 @@ impl PassedOver {
     /// What lies before the regions of both streams.
     pub fn and(mut self, other: PassedOver) -> PassedOver {
         other.markers.ids().iter().for_each(|&id| self.markers.add(id));
-        let (instructions, records) = (self.instructions + other.instructions, self.records + other.records);
-        PassedOver { instructions, records, ..self }
+        self.markers.has_more |= other.markers.has_more;
+        PassedOver {
+            instructions: self.instructions + other.instructions,
+            longest: self.longest.max(other.longest),
+            records: self.records + other.records,
+            ..self
+        }
     }
 }
 
@@ -57,6 +64,7 @@ impl PassedOver {
 pub struct MarkersSeen {
     ids: [u64; 8],
     count: usize,
+    has_more: bool,
 }
 
 impl MarkersSeen {
@@ -65,11 +73,19 @@ impl MarkersSeen {
         &self.ids[..self.count]
     }
 
+    /// Whether there were others.
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
     /// Adds a marker.
     pub fn add(&mut self, id: u64) {
-        if self.count < self.ids.len() && !self.ids().contains(&id) {
-            self.ids[self.count] = id;
-            self.count += 1;
+        if self.ids().contains(&id) {
+            return;
+        }
+        match self.ids.get_mut(self.count) {
+            Some(place) => (*place, self.count) = (id, self.count + 1),
+            None => self.has_more = true,
         }
     }
 }
@@ -115,7 +131,7 @@ impl<S: Source> Window<S> {
 
     /// The batches before the one in which the region begins.
     pub fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        PassedOver { longest: self.passed_over.instructions, ..self.passed_over }
     }
 
     /// Whether the region has ended: only events pass.
@@ -199,7 +215,9 @@ impl<S: Source> Source for Window<S> {
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        if self.has_ended() && !std::mem::replace(&mut self.leaves_batches_out, true) {
+        // What lies before a region that never begins is counted to the end.
+        let is_over = self.has_ended() && self.has_begun();
+        if is_over && !std::mem::replace(&mut self.leaves_batches_out, true) {
             self.inner.leave_batches_out();
         }
         let Window { inner, region, passed_over, spans: moved, .. } = self;
@@ -443,6 +461,11 @@ mod tests {
             let begun = expected.iter().any(|one| matches!(one, Told::Run(..)));
             prop_assert_eq!(told, expected);
             prop_assert_eq!(window.has_begun(), begun);
+            if !begun {
+                let run = |act: &Act| if let Act::Run { instructions, .. } = act { *instructions as u64 } else { 0 };
+                let all = acts.iter().map(run).sum::<u64>();
+                prop_assert_eq!(window.passed_over().instructions, all, "nothing is left out");
+            }
         }
     }
 

@@ -67,10 +67,10 @@ fn similar(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = folder.read_dir().ok()?.flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    // That two names end alike says nothing.
+    // That two names end alike says nothing, but decides between equal ones.
     let ending = path.extension().and_then(|ending| ending.to_str()).map(|ending| format!(".{ending}"));
     let ending = ending.as_deref().unwrap_or_default();
+    names.sort_by_cached_key(|name| (!name.ends_with(ending), name.clone()));
     let stem = |name: &str| name.strip_suffix(ending).unwrap_or(name).to_owned();
     let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
     let near = closest(&stem(path.file_name()?.to_str()?), stems.iter().map(String::as_str));

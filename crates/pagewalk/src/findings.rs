@@ -33,8 +33,6 @@ use std::time::SystemTime;
 
 /// Most rows of the report's page table.
 const PAGES_MAX: usize = 1000;
-/// Most rows of the function table.
-const FUNCTIONS_MAX: usize = 2000;
 /// Most mappings whose makers are named.
 const MADE_BY_MAX: usize = 100;
 /// Most mappings with rows of their own in the heat map.
@@ -49,13 +47,23 @@ pub(crate) enum Detail {
     Brief,
 }
 
+impl Detail {
+    /// Most rows of the function table.
+    fn functions(self) -> usize {
+        match self {
+            Detail::Full => 2000,
+            Detail::Brief => 20,
+        }
+    }
+}
+
 /// Turns findings into results, with one cache of symbols for all processes.
 #[derive(Default)]
 pub(crate) struct Namer {
     symbols: Arc<Mutex<Symbolizer>>,
     ahead: OnceLock<Sender<String>>,
-    /// When the trace was recorded, if it was: a newer map of JIT code belongs to another process.
-    pub until: Option<SystemTime>,
+    /// When the trace of each process was recorded, if it was: a newer map of JIT code belongs to another process.
+    pub until: Vec<Option<SystemTime>>,
 }
 
 /// Preloads the symbols of code files while the program runs, to save time at the end.
@@ -143,8 +151,8 @@ impl Namer {
     ) -> (Attribution, Option<JitError>) {
         let waits = MachineWaits::new(findings);
         let mappings = self.mappings(findings, detail, &waits);
-        let (mut functions, jit) = self.functions(pid, findings.functions(), findings.space(), &waits);
-        keep_costliest(&mut functions, if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
+        let (mut functions, jit) = self.functions((pid, 0), findings.functions(), findings.space(), &waits);
+        keep_costliest(&mut functions, detail.functions());
         let (pages, pages_left_out) = page_rows(findings, &waits, detail);
         let groups = threads(&findings.groups(), |_| None);
         let name = |mapping: MappingId| findings.space().info(mapping).name.clone();

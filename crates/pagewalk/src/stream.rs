@@ -98,15 +98,20 @@ pub fn unreached(window: &WindowSpec, reached: WindowProgress) -> Option<String>
     if reached.begin || asked.is_empty() {
         return None;
     }
-    let (asked, PassedOver { instructions, records, markers }) = (asked.join(" "), reached.passed_over);
-    let seen: Vec<String> = markers.ids().iter().map(u64::to_string).collect();
+    let (asked, PassedOver { instructions, longest, records, markers }) =
+        (asked.join(" "), reached.passed_over);
+    let others = markers.has_more().then(|| "and others".to_owned());
+    let seen: Vec<String> = markers.ids().iter().map(u64::to_string).chain(others).collect();
     let seen = match window.from_marker {
         Some(_) if seen.is_empty() => ", markers: none".to_owned(),
         Some(_) => format!(", markers: {}", seen.join(", ")),
         None => String::new(),
     };
-    let why = match window.from_marker {
-        None if window.skip < instructions => format!("{asked} reaches into the last block"),
+    let why = match (window.to_marker, window.from_marker) {
+        (Some(id), _) if reached.end => {
+            format!("the mark of --to-marker {id} came before the end of {asked}")
+        }
+        (_, None) if window.skip < longest => format!("{asked} reaches into the last block"),
         _ => format!("the program never came to where {asked} begins"),
     };
     Some(format!("{why}; instructions in all: {instructions}, records: {records}{seen}"))
@@ -230,7 +235,12 @@ mod tests {
     #[test]
     fn what_is_not_reached_is_told_from_what_ends_in_the_last_block() {
         let reached = |instructions| WindowProgress {
-            passed_over: PassedOver { instructions, records: 4, ..PassedOver::default() },
+            passed_over: PassedOver {
+                instructions,
+                longest: instructions,
+                records: 4,
+                ..PassedOver::default()
+            },
             ..WindowProgress::default()
         };
         let skip = WindowSpec { skip: 9, ..WindowSpec::default() };
@@ -239,6 +249,12 @@ mod tests {
         assert!(why(&skip, 9).starts_with("the program never came to where --skip 9 begins"));
         let marker = WindowSpec { from_marker: Some(1), ..skip };
         assert!(why(&marker, 10).starts_with("the program never came to where --from-marker 1 --skip 9"));
+        let ended = WindowSpec { to_marker: Some(2), ..skip };
+        let why = unreached(&ended, WindowProgress { end: true, ..reached(5) }).unwrap();
+        assert!(why.starts_with("the mark of --to-marker 2 came before the end of --skip 9"), "{why}");
+        let both = WindowProgress::by_any([reached(6), reached(6)]);
+        let why = unreached(&skip, both).unwrap();
+        assert!(why.contains("never came to where --skip 9 begins; instructions in all: 12"), "{why}");
         assert_eq!(unreached(&skip, WindowProgress { begin: true, ..reached(10) }), None);
         assert_eq!(unreached(&WindowSpec::default(), reached(10)), None);
     }

@@ -5,7 +5,7 @@ use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
-use crate::findings::{Namer, short};
+use crate::findings::{Detail, Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow};
 use pagewalk_mm::ThpMode;
@@ -41,7 +41,7 @@ impl Analysis for Cores {
 pub fn stream<S: Source>(
     experiment: &Experiment,
     source: S,
-    namer: &Namer,
+    namer: (&Namer, Detail),
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
@@ -52,7 +52,7 @@ pub fn stream<S: Source>(
     if header.origin == Origin::Fork {
         all.several.begin_as_child(Asid::default());
     }
-    let ending = follow(source, &experiment.window, &mut (&mut all, namer.ahead()));
+    let ending = follow(source, &experiment.window, &mut (&mut all, namer.0.ahead()));
     (result(experiment, (&header, &ending), &mut all, (namer, &rivals), replayed), ending)
 }
 
@@ -85,7 +85,7 @@ fn result(
     experiment: &Experiment,
     (header, ending): (&StreamHeader, &Ending),
     all: &mut Cores,
-    (namer, rivals): (&Namer, &Rivals),
+    (namer, rivals): ((&Namer, Detail), &Rivals),
     replayed: &[DesignCounts],
 ) -> ProcessResult {
     let cores = experiment.cores.map_or(1, usize::from);

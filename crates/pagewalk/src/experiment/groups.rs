@@ -2,7 +2,7 @@
 //! cores and threads.
 
 use super::spec::Experiment;
-use crate::findings::{Namer, threads};
+use crate::findings::{Detail, Namer, threads};
 use pagewalk_mm::structure::Visitor;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{Attribution, Group, Metrics};
@@ -16,12 +16,12 @@ use pagewalk_translate::Asid;
 /// the functions' names.
 pub fn attribution(
     experiment: &Experiment,
-    namer: &Namer,
+    (namer, detail): (&Namer, Detail),
     headers: &[StreamHeader],
     system: &mut sim::Simulation,
 ) -> (Attribution, Vec<String>) {
     let groups = groups(experiment, headers, system);
-    let (functions, losses) = namer.programs(headers, system.functions());
+    let (functions, losses) = namer.programs(headers, system.functions(), detail);
     (Attribution { groups, functions, ..Attribution::default() }, losses)
 }
 

@@ -102,7 +102,7 @@ impl PassResult {
         let header = source.header().clone();
         let thp = machines::thp(experiment.thp, &header.thp);
         let pass = kernels.arranged(experiment, &experiment.machines, thp, &Arrangement::default());
-        let mut pass = pass.expect("the experiment was checked").keeping_functions();
+        let mut pass = pass.expect("the experiment was checked");
         if header.origin == Origin::Fork {
             pass.begin_as_child(Asid::default());
         }
@@ -110,10 +110,11 @@ impl PassResult {
             let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
             return PassResult { process, ending, counts: pass.finish() };
         }
+        let mut pass = pass.keeping_functions();
         let ending = follow_ahead(source, &experiment.window, &mut (&mut pass, namer.ahead()));
         let counts = pass.finish();
         let (attribution, lost_names) =
-            attribution(experiment, namer, std::slice::from_ref(&header), &mut pass);
+            attribution(experiment, (namer, detail), std::slice::from_ref(&header), &mut pass);
         let base = &counts[0];
         let process = ProcessResult {
             machines: rows::machines(&experiment.machines, &counts[..experiment.machines.len()], None, &[]),

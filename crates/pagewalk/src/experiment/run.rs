@@ -27,6 +27,7 @@ use pagewalk_translate::MachineSpec;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// Processes from this number on are kept in brief.
 const FULL_DETAIL: u32 = 16;
@@ -147,7 +148,7 @@ impl Experiment {
         let mut cut = false;
         let mut reached = Vec::new();
         for (index, trace) in traces.iter().enumerate() {
-            namer.until = trace.metadata().and_then(|about| about.modified()).ok();
+            namer.until = vec![recorded_at(trace)];
             let reader = InferredAreas::new(open(trace, listener)?, self.areas);
             self.check_grain(trace, reader.header())?;
             about.get_or_insert_with(|| recorded_by(reader.header()));
@@ -201,9 +202,11 @@ impl Experiment {
         replayed: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
         match (self.cores, self.by_traps, &self.structure) {
-            (Some(_), ..) => cores::stream(self, source, namer, replayed),
+            (Some(_), ..) => cores::stream(self, source, (namer, detail), replayed),
             (None, Some(host), _) => traps::stream(self, source, host),
-            (None, None, Some(structure)) => structure::once(self, structure, source, namer, replayed),
+            (None, None, Some(structure)) => {
+                structure::once(self, structure, source, (namer, detail), replayed)
+            }
             (None, None, None) if self.has_kernels() => {
                 kernels::once(self, source, (namer, detail), replayed)
             }
@@ -250,7 +253,9 @@ impl Experiment {
         tell_unreached(&self.window, paths.zip(reached.clone()), listener);
         check_window(&self.window, WindowProgress::by_any(reached), listener)?;
         let cut = all.endings.iter().any(|ending| ending.cut);
-        let process = all.result(self, &Namer::default(), &replayed);
+        let mut namer = Namer::default();
+        namer.until = traces.iter().map(|trace| recorded_at(trace)).collect();
+        let process = all.result(self, &namer, &replayed);
         replays.check_unchanged(&replayed, &process)?;
         Ok(ExperimentOutcome { result: self.result(engine, host, vec![process]), cut })
     }
@@ -292,6 +297,11 @@ impl Experiment {
         let check = |machine| pagewalk_sim::check_grain(header.grain, machine);
         self.machines.iter().try_for_each(check).map_err(|e| bad(trace, &e))
     }
+}
+
+/// When a trace was recorded.
+fn recorded_at(trace: &Path) -> Option<SystemTime> {
+    trace.metadata().and_then(|about| about.modified()).ok()
 }
 
 /// The engine and host that recorded a stream.

@@ -5,7 +5,7 @@ use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
-use crate::findings::{Namer, short};
+use crate::findings::{Detail, Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
@@ -31,7 +31,7 @@ pub fn once<S: Source + Send>(
     experiment: &Experiment,
     structure: &StructureSpec,
     source: S,
-    namer: &Namer,
+    namer: (&Namer, Detail),
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
@@ -41,7 +41,7 @@ pub fn once<S: Source + Send>(
     if header.origin == Origin::Fork {
         both.0.begin_as_child(Asid::default());
     }
-    let ending = follow_ahead(source, &experiment.window, &mut (&mut both, namer.ahead()));
+    let ending = follow_ahead(source, &experiment.window, &mut (&mut both, namer.0.ahead()));
     let (mut system, mut alone) = both;
     let counts = system.finish();
     let (attribution, lost_names) =

@@ -5,7 +5,7 @@ use super::rivals::Rivals;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
-use crate::findings::Namer;
+use crate::findings::{Detail, Namer};
 use crate::listener::Listener;
 use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
@@ -114,7 +114,8 @@ impl InterleavedStreams {
         replayed: &[DesignCounts],
     ) -> ProcessResult {
         let counts = self.shared.finish();
-        let (attribution, lost_names) = attribution(experiment, namer, &self.headers, &mut self.shared);
+        let (attribution, lost_names) =
+            attribution(experiment, (namer, Detail::Full), &self.headers, &mut self.shared);
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let otherwise = self.otherwise.finish().swap_remove(0);
@@ -209,7 +210,7 @@ fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
     let does = match shared.cmp(&alone) {
         Ordering::Greater => format!("costs {} of {all} page walks", count(shared - alone)),
         Ordering::Equal => format!("changes nothing of {all} page walks"),
-        Ordering::Less => format!("saves {} page walks, all but {all}", count(alone - shared)),
+        Ordering::Less => format!("saves {} page walks and leaves {all}", count(alone - shared)),
     };
     let told = format!(
         "Taking turns {does} on {machine} (switches: {}; alone: {} walks)",

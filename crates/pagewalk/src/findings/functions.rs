@@ -1,6 +1,6 @@
 //! Walks by function: names for the instructions that caused them.
 
-use super::{FUNCTIONS_MAX, Namer, code_of_file, short};
+use super::{Detail, Namer, code_of_file, short};
 use crate::waits::MachineWaits;
 use pagewalk_mm::AddressSpace;
 use pagewalk_report::schema::FunctionRow;
@@ -20,15 +20,18 @@ impl Namer {
         &self,
         headers: &[StreamHeader],
         programs: Vec<ProgramFunctions<'_>>,
+        detail: Detail,
     ) -> (Vec<FunctionRow>, Vec<String>) {
         let (mut rows, mut losses) = (Vec::new(), Vec::new());
         for ProgramFunctions { process, walks, space, .. } in programs {
             let pid = headers.get(process.index()).map_or(0, |header| header.pid);
-            let (functions, jit) = self.functions(pid, walks, space, &MachineWaits::default());
-            join(&mut rows, functions);
+            let number = process.index();
+            let (functions, jit) = self.functions((pid, number), walks, space, &MachineWaits::default());
+            rows.extend(functions);
             losses.extend(jit.map(|error| no_jit_names(&error)));
         }
-        keep_costliest(&mut rows, FUNCTIONS_MAX);
+        let mut rows = joined(rows);
+        keep_costliest(&mut rows, detail.functions());
         losses.extend(self.unnamed(&rows));
         (rows, losses)
     }
@@ -37,7 +40,7 @@ impl Namer {
     /// used.
     pub(super) fn functions(
         &self,
-        pid: u32,
+        (pid, number): (u32, usize),
         walks: Vec<FunctionWalks>,
         space: &AddressSpace,
         waits: &MachineWaits,
@@ -63,7 +66,9 @@ impl Namer {
             }
             let symbol = symbol.unwrap_or_default();
             let mut jitted = || {
-                let jit = jit.get_or_insert_with(|| JitSymbols::of_process(pid, self.until));
+                let jit = jit.get_or_insert_with(|| {
+                    JitSymbols::of_process(pid, self.until.get(number).copied().flatten())
+                });
                 let jit = jit.as_ref().ok().and_then(Option::as_ref);
                 jit.and_then(|jit| jit.find(walks.instruction)).map(str::to_owned)
             };
@@ -104,19 +109,28 @@ pub(super) fn no_jit_names(error: &JitError) -> String {
     format!("the names of code made while it ran: {}", printable(&error.to_string()))
 }
 
-/// Adds the functions of another program to those of others, which may run the same code.
-fn join(all: &mut Vec<FunctionRow>, functions: Vec<FunctionRow>) {
-    for row in functions {
-        match all.iter_mut().find(|known| (&known.object, &known.name) == (&row.object, &row.name)) {
-            Some(known) => {
-                known.walks_fetch += row.walks_fetch;
-                known.walks_data += row.walks_data;
-                known.walk_cycles = known.walk_cycles.saturating_add(row.walk_cycles);
-            }
-            None => all.push(row),
+/// The functions of several programs, costliest first. Those of one file are the same in all.
+fn joined(rows: Vec<FunctionRow>) -> Vec<FunctionRow> {
+    let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut all: Vec<FunctionRow> = Vec::new();
+    for row in rows {
+        let place = match row.object.as_str() {
+            "" => all.len(),
+            _ => *places.entry((row.object.clone(), row.name.clone())).or_insert(all.len()),
+        };
+        let Some(known) = all.get_mut(place) else {
+            all.push(row);
+            continue;
+        };
+        if row.walk_cycles > known.walk_cycles {
+            (known.file, known.line) = (row.file, row.line);
         }
+        known.walks_fetch += row.walks_fetch;
+        known.walks_data += row.walks_data;
+        known.walk_cycles = known.walk_cycles.saturating_add(row.walk_cycles);
     }
     all.sort_by_key(|row| Reverse(row.walk_cycles));
+    all
 }
 
 /// Keeps the functions whose walks, and those whose waits, cost most: `many` each.
