@@ -45,8 +45,6 @@ struct Decoding<S> {
     /// Number of blocks that parcels have contained.
     known: usize,
     ended: bool,
-    /// Whether the source knows that only events are of interest.
-    leaves_batches_out: bool,
 }
 
 /// The queue between the two threads. Locked only briefly, even by the thread that holds the source.
@@ -127,7 +125,7 @@ pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     let backlog = source.backlog();
     let forerunner = forerunner.map(|analysis| Forerunner { analysis, blocks: Dictionary::default() });
     let shared = Arc::new(Shared {
-        decoding: Mutex::new(Decoding { source, known: 0, ended: false, leaves_batches_out: false }),
+        decoding: Mutex::new(Decoding { source, known: 0, ended: false }),
         forerunner: forerunner.map(Mutex::new),
         line: Mutex::default(),
         changed: Condvar::new(),
@@ -290,7 +288,7 @@ impl<S: Source> Decoding<S> {
     /// Fills a parcel until it is full, the source ends, or reading would wait; with `waits`, may wait for the first
     /// items. `events_alone`: batches may be left out.
     fn fill(&mut self, parcel: &mut Parcel, waits: bool, events_alone: bool) {
-        if events_alone && !std::mem::replace(&mut self.leaves_batches_out, true) {
+        if events_alone {
             self.source.leave_batches_out();
         }
         let gives_rooms = self.source.gives_rooms();

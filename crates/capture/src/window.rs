@@ -28,8 +28,6 @@ pub struct Window<S> {
     passed_over: PassedOver,
     /// Spans of a batch that began before the region, counted from the region's start.
     spans: Vec<Span>,
-    /// Whether the source knows that the region has ended.
-    leaves_batches_out: bool,
 }
 
 /// What lies before the region: the whole stream, if the region never begins.
@@ -120,8 +118,7 @@ impl<S: Source> Window<S> {
             None => State::after_marker(&spec),
         };
         let region = Region { spec, state, start: None, length: None, references: 0 };
-        let passed_over = PassedOver::default();
-        Window { inner, region, passed_over, spans: Vec::new(), leaves_batches_out: false }
+        Window { inner, region, passed_over: PassedOver::default(), spans: Vec::new() }
     }
 
     /// Whether the region has begun. If not at the stream's end, tell the user why.
@@ -216,11 +213,10 @@ impl<S: Source> Source for Window<S> {
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
         // What lies before a region that never begins is counted to the end.
-        let is_over = self.has_ended() && self.has_begun();
-        if is_over && !std::mem::replace(&mut self.leaves_batches_out, true) {
+        if self.has_ended() && self.has_begun() {
             self.inner.leave_batches_out();
         }
-        let Window { inner, region, passed_over, spans: moved, .. } = self;
+        let Window { inner, region, passed_over, spans: moved } = self;
         let batch = match inner.next_item()? {
             Some(Item::Batch(batch)) => batch,
             Some(Item::Event { event, .. }) => {

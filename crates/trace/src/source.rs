@@ -26,7 +26,7 @@ pub trait Source {
     /// The next item in program order, or `None` at the end.
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError>;
 
-    /// From now on only events are of interest: batches may be empty, or left out.
+    /// From now on only events are of interest: batches may be empty, or left out. May be called again.
     fn leave_batches_out(&mut self) {}
 
     /// Whether [`Source::give_room`] works.
