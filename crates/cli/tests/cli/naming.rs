@@ -119,3 +119,42 @@ fn memory_is_named_by_who_asked_for_it() {
         assert!(files.into_iter().all(|row| row["made_by"].is_null()), "{kind}: a file has a name");
     }
 }
+
+/// A map of JIT code that is newer than a trace is another process's, whatever the other traces are.
+#[test]
+fn newer_maps_of_jit_code_name_no_older_trace() {
+    let place = Place::new();
+    let source = r#"
+        #include <string.h>
+        #include <sys/mman.h>
+        int main(void) {
+            void* code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            memcpy(code, (unsigned char[]){ 0x31, 0xc0, 0xc3 }, 3);
+            return ((int (*)(void))code)();
+        }"#;
+    let program = place.compile("jit", source);
+    place.good(&["record", "-q", "-o", "jit.pwt", "--", &program]);
+    place.good(&["record", "-q", "-o", "true.pwt", "--", "/bin/true"]);
+    let pid = &place.good(&["simulate", "-q", "--json", "jit.pwt"]).json()["processes"][0]["pid"];
+    let map = std::path::PathBuf::from(format!("/tmp/perf-{pid}.map"));
+    std::fs::write(&map, "0 7fffffffffff jitted\n").expect("a map");
+    let recorded = |trace: &str, minutes: i64| {
+        let now = std::time::SystemTime::now();
+        let by = std::time::Duration::from_secs(60 * minutes.unsigned_abs());
+        let file = std::fs::File::options().write(true).open(place.path(trace)).expect("a trace");
+        file.set_modified(if minutes < 0 { now - by } else { now + by }).expect("a time");
+    };
+    let is_named = |arguments: &[&str]| {
+        let result = place.good(&[&["simulate", "-q", "--json"], arguments].concat()).json();
+        let rows = result["processes"][0]["attribution"]["functions"].as_array().expect("functions").clone();
+        rows.iter().any(|row| row["name"] == "jitted")
+    };
+    let named = [-1, 1].map(|minutes| {
+        recorded("jit.pwt", minutes);
+        recorded("true.pwt", -minutes);
+        [&["jit.pwt"][..], &["--cores", "1", "jit.pwt"], &["--quantum", "1000", "true.pwt", "jit.pwt"]]
+            .map(is_named)
+    });
+    std::fs::remove_file(&map).expect("the map");
+    assert_eq!(named, [[false; 3], [true; 3]]);
+}

@@ -109,14 +109,14 @@ pub(super) fn no_jit_names(error: &JitError) -> String {
     format!("the names of code made while it ran: {}", printable(&error.to_string()))
 }
 
-/// The functions of several programs, costliest first. Those of one file are the same in all.
+/// The functions of several programs, costliest first. A file's are the same in all; other code is each program's own.
 fn joined(rows: Vec<FunctionRow>) -> Vec<FunctionRow> {
     let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut all: Vec<FunctionRow> = Vec::new();
     for row in rows {
-        let place = match row.object.as_str() {
-            "" => all.len(),
-            _ => *places.entry((row.object.clone(), row.name.clone())).or_insert(all.len()),
+        let place = match row.object.starts_with('/') {
+            true => *places.entry((row.object.clone(), row.name.clone())).or_insert(all.len()),
+            false => all.len(),
         };
         let Some(known) = all.get_mut(place) else {
             all.push(row);
@@ -158,5 +158,35 @@ fn unnamed(walks: &FunctionWalks) -> String {
     match walks.instruction.0 {
         0 => "(references without code)".to_owned(),
         address => format!("(no symbol, page {:#x})", address & !0xfff),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(object: &str, line: u32, walk_cycles: u64) -> FunctionRow {
+        FunctionRow {
+            name: "f".to_owned(),
+            object: object.to_owned(),
+            file: None,
+            line: Some(line),
+            walks_fetch: 1,
+            walks_data: 2,
+            walk_cycles,
+            waits: None,
+        }
+    }
+
+    #[test]
+    fn programs_share_the_functions_of_files_alone() {
+        let rows =
+            [row("/a", 1, 10), row("[anonymous 4K]", 2, 7), row("/a", 3, 20), row("[anonymous 4K]", 4, 8)];
+        let told = joined(rows.into());
+        let told: Vec<_> = told.iter().map(|row| (row.object.as_str(), row.line, row.walk_cycles)).collect();
+        assert_eq!(
+            told,
+            [("/a", Some(3), 30), ("[anonymous 4K]", Some(4), 8), ("[anonymous 4K]", Some(2), 7)]
+        );
     }
 }
