@@ -466,6 +466,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_markers_are_named_once() {
+        let mut seen = MarkersSeen::default();
+        (1..=8).chain(1..=8).for_each(|id| seen.add(id));
+        assert_eq!((seen.ids(), seen.has_more()), (&[1, 2, 3, 4, 5, 6, 7, 8][..], false));
+        seen.add(9);
+        assert_eq!((seen.ids().len(), seen.has_more()), (8, true));
+        let mut other = PassedOver::default();
+        other.markers.add(3);
+        other.markers.add(10);
+        let both = other.and(PassedOver { markers: seen, ..PassedOver::default() }).markers;
+        assert_eq!((both.ids(), both.has_more()), (&[3, 10, 1, 2, 4, 5, 6, 7][..], true));
+    }
+
+    #[test]
     fn of_time_outside_nothing_is_left() {
         assert_eq!(outside(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
         assert_eq!(outside(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });

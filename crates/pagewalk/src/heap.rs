@@ -3,8 +3,8 @@
 /// Blocks from this size on are mapped alone.
 const LARGE_BYTES: i32 = 1 << 20;
 
-/// Lets large blocks go back to the system when they are freed. By default, the C library keeps ever larger ones: up to
-/// 32 MB, as large as the largest freed so far. Call it before the process has other threads.
+/// Lets large blocks go back to the system when they are freed. By default, the C library keeps blocks smaller than the
+/// largest freed so far, up to 32 MB. Call it before the process has other threads.
 pub fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
     // SAFETY: `mallopt` sets a number of the allocator, and reads no memory of the caller's. There is one thread. If it

@@ -109,7 +109,7 @@ pub fn unreached(window: &WindowSpec, reached: WindowProgress) -> Option<String>
     };
     let why = match (window.to_marker, window.from_marker) {
         (Some(id), _) if reached.end => {
-            format!("the mark of --to-marker {id} came before the end of {asked}")
+            format!("the mark of --to-marker {id} came before the end of --skip {}", window.skip)
         }
         (_, None) if window.skip < longest => format!("{asked} reaches into the last block"),
         _ => format!("the program never came to where {asked} begins"),
