@@ -39,5 +39,5 @@ pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,
 };
-pub use stamps::{Accesses, ByteAccess};
+pub use stamps::{Accesses, ByteAccess, RecordLines};
 pub use write_buffer::WriteBufferSpec;

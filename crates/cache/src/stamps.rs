@@ -48,14 +48,41 @@ pub struct ByteAccess {
     pub soils: bool,
 }
 
-/// The accesses of records, in order.
-pub struct Accesses<'a, R, F> {
-    /// The records.
-    pub records: &'a [R],
-    /// The accesses of a record.
-    pub of: F,
-    /// Accesses of one record, at most.
-    pub most: usize,
+/// The lines of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordLines {
+    /// The line used first.
+    pub first: u64,
+    /// The line used next, or the same.
+    pub second: u64,
+    /// Whether it has others.
+    pub has_others: bool,
+    /// Whether its accesses are stores that end in the cache.
+    pub soils: bool,
+    /// How many lines its accesses look up. Read only if records are [`Accesses::PAIRED`]: others look up each line
+    /// once.
+    pub lookups: u64,
+}
+
+/// How records access a cache.
+pub trait Accesses: Copy {
+    /// A record.
+    type Record;
+    /// Whether many records have two lines and some more, in any order, and none stores. If not, a record has all lines
+    /// from its first to its second, and no others.
+    const PAIRED: bool;
+
+    /// The lines of a record. If a cache has them all, its accesses do no more than to use each once.
+    fn lines(&self, record: &Self::Record) -> RecordLines;
+
+    /// Its further lines, in the order of use.
+    fn others(&self, record: &Self::Record) -> impl Iterator<Item = u64>;
+
+    /// Its accesses, in order.
+    fn each(&self, record: &Self::Record) -> impl Iterator<Item = ByteAccess>;
+
+    /// The lines of one record, at most; unless they are paired, of one with two lines.
+    fn most_lines(&self) -> usize;
 }
 
 /// Where lines are.
@@ -76,15 +103,13 @@ impl Shape {
     }
 }
 
-/// Accesses that were hits, up to one that may not be.
+/// Records whose accesses were hits, up to one of which some may not be.
 struct Hits {
-    /// The records before that one's.
     records: usize,
-    /// Its number in its record.
-    at: usize,
-    /// Lines that the accesses before it used, and how many of those uses were stores.
-    lines: u32,
-    soiled: u64,
+    /// The time of their last access.
+    time: u32,
+    /// Their lookups by loads or fetches, and by stores.
+    lookups: [u64; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -124,37 +149,35 @@ impl StampedSets {
         }
     }
 
-    /// Takes accesses in order, and puts in the lines that are missing. `missed` hears of each of those: the numbers of
-    /// its record and access, the line, whether the access soils it, and the oldest of its set. Returns the lookups of
-    /// loads and of stores.
+    /// Takes the accesses of records in order, and puts in the lines that are missing. `missed` hears of each of those:
+    /// the numbers of its record and access, the line, whether the access soils it, and the oldest of its set. Returns
+    /// the lookups of loads or fetches, and of stores.
     #[inline(always)]
-    pub fn enter_all<R, A: Iterator<Item = ByteAccess>>(
+    pub fn enter_all<A: Accesses>(
         &mut self,
         shift: u32,
-        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
+        records: &[A::Record],
+        accesses: A,
         mut missed: impl FnMut((usize, usize), u64, bool, Oldest),
     ) -> [u64; 2] {
-        let Accesses { records, of, most } = accesses;
-        // `hits` takes no access of more than two lines.
-        let lines = 2 * most.max(1);
-        let piece = (LINES_MAX / lines).max(1);
+        let most = accesses.most_lines().max(2);
+        let piece = (LINES_MAX / most).max(1);
         let mut lookups = [0; 2];
         let mut index = 0;
         loop {
             let next = &records[index..records.len().min(index + piece)];
-            let time = self.time_for(next.len() * lines) - 1;
-            let hits = self.hits(shift, next, &of, time);
-            self.now = time + hits.lines;
-            lookups[0] += u64::from(hits.lines) - hits.soiled;
-            lookups[1] += hits.soiled;
+            let before = self.time_for(most * next.len()) - 1;
+            let hits = self.hits(next, accesses, before);
+            self.now = hits.time;
+            lookups = [0, 1].map(|by| lookups[by] + hits.lookups[by]);
             index += hits.records;
             let Some(record) = records.get(index) else { return lookups };
             if hits.records == next.len() {
                 continue;
             }
-            for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate().skip(hits.at) {
+            for (at, ByteAccess { start, bytes, soils }) in accesses.each(record).enumerate() {
                 for line in start >> shift..=(start + bytes - 1) >> shift {
-                    lookups[usize::from(soils)] += 1;
+                    lookups[usize::from(soils)] += u64::from(!A::PAIRED);
                     if self.repeats(line, line, soils) == 0
                         && let Entered::Filled(oldest) = self.enter(line, soils)
                     {
@@ -162,44 +185,61 @@ impl StampedSets {
                     }
                 }
             }
+            lookups[0] += if A::PAIRED { accesses.lines(record).lookups } else { 0 };
             index += 1;
         }
     }
 
-    /// Takes accesses as long as their lines are where they were last. `time`: of the access before them.
+    /// Takes records as long as their lines are where they were last. `before`: the time before their first access.
     #[inline(never)]
-    fn hits<R, A: Iterator<Item = ByteAccess>>(
-        &mut self,
-        shift: u32,
-        records: &[R],
-        of: &impl Fn(&R) -> A,
-        time: u32,
-    ) -> Hits {
+    fn hits<A: Accesses>(&mut self, records: &[A::Record], accesses: A, before: u32) -> Hits {
         // In registers.
         let StampedSets { shape, places, table, .. } = self;
         let (mask, places, table) = (shape.table_mask, &mut places[..], &table[..=shape.table_mask]);
         let latest = |line: u64| usize::from(table[line as usize & mask]);
-        let (mut now, mut soiled) = (time, 0);
+        let (mut time, mut lookups, mut soiled) = (before, 0, 0);
+        let mut taken = records.len();
         for (index, record) in records.iter().enumerate() {
-            for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate() {
-                let (line, last) = (start >> shift, (start + bytes - 1) >> shift);
-                let place = latest(line);
-                let is_here = places[place].line == line;
-                let next = if last == line { place } else { latest(last) };
-                if !is_here || last != line && (places[next].line != last || last - line > 1) {
-                    return Hits { records: index, at, lines: now - time, soiled };
+            let RecordLines { first, second, has_others, soils, lookups: own } = accesses.lines(record);
+            let mut place = latest(first);
+            if places[place].line != first {
+                taken = index;
+                break;
+            }
+            if A::PAIRED || second != first {
+                let next = latest(second);
+                let has_all = match A::PAIRED {
+                    true => {
+                        !has_others || accesses.others(record).all(|line| places[latest(line)].line == line)
+                    }
+                    false => second.wrapping_sub(first) == 1,
+                };
+                if places[next].line != second || !has_all {
+                    taken = index;
+                    break;
                 }
-                now += 1;
-                places[place].uses[usize::from(soils)] = now;
+                time += 1;
                 soiled += u64::from(soils);
-                if last != line {
-                    now += 1;
-                    places[next].uses[usize::from(soils)] = now;
-                    soiled += u64::from(soils);
+                places[place].uses[usize::from(soils)] = time;
+                place = next;
+            }
+            time += 1;
+            soiled += u64::from(soils);
+            places[place].uses[usize::from(soils)] = time;
+            if A::PAIRED {
+                lookups += own;
+                if has_others {
+                    for line in accesses.others(record) {
+                        time += 1;
+                        places[latest(line)].uses[0] = time;
+                    }
                 }
             }
         }
-        Hits { records: records.len(), at: 0, lines: now - time, soiled }
+        if !A::PAIRED {
+            lookups = u64::from(time - before) - soiled;
+        }
+        Hits { records: taken, time, lookups: [lookups, soiled] }
     }
 
     /// Uses a line and the next if it is another, if both are where they were last. Returns how many it used.
@@ -345,91 +385,4 @@ fn find(shape: Shape, places: &[Place], line: u64) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stack::LruStack;
-    use crate::{AddressUsed, CacheFills, CacheOrganisation, StoreRule};
-    use pagewalk_setassoc::{Geometry, Replacement};
-    use proptest::prelude::*;
-
-    fn spec(sets: u32, ways: u32) -> CacheSpec {
-        CacheSpec {
-            name: "l1d".into(),
-            level: 1,
-            serves: [Requester::Load, Requester::Store].into_iter().collect(),
-            line_shift: 6,
-            geometry: Geometry::new(sets * ways, Some(ways)).expect("a power of two of sets"),
-            slices: 1,
-            replacement: Replacement::Lru,
-            organisation: CacheOrganisation::Sets,
-            latency: 4,
-            shared: false,
-            stores: StoreRule::Back,
-            write_buffer: None,
-            address: AddressUsed::Physical,
-            fills: CacheFills::Misses,
-            inclusive: false,
-        }
-    }
-
-    proptest! {
-        /// Whatever is done, also when times run out: the same lines are here, and the same ones leave.
-        #[test]
-        fn they_equal_sets_in_order(
-            (sets, ways) in (0..3u32, 1..10u32),
-            time in prop::sample::select(vec![0, u32::MAX - 100, u32::MAX - 7]),
-            steps in prop::collection::vec((0..5u8, 0..96u64, any::<bool>(), 0..64u8, 0..64u8), 1..400),
-        ) {
-            let spec = spec(1 << sets, ways);
-            let (mut stamped, mut plain) = (StampedSets::new(&spec), LruStack::new(&spec));
-            stamped.now = time;
-            let leaves = |entered| match entered {
-                Entered::Held => None,
-                Entered::Filled(oldest) => Some(oldest.line()),
-            };
-            for (step, line, soils, crosses, stores) in steps {
-                match step {
-                    0 => prop_assert_eq!(stamped.give(line), plain.give(line)),
-                    1 => prop_assert_eq!(stamped.soil(line), plain.soil(line)),
-                    2 => prop_assert_eq!(stamped.touch(line, soils), plain.touch(line, soils)),
-                    3 => {
-                        // Of two records: three accesses in one line, two or four, some of which store.
-                        let access = |index: u64| ByteAccess {
-                            start: (line + index % 3) << 6 | 58,
-                            bytes: match crosses >> index & 1 {
-                                0 => 6,
-                                _ if (line + index).is_multiple_of(7) => 200,
-                                _ => 8,
-                            },
-                            soils: stores >> index & 1 != 0,
-                        };
-                        let accesses = Accesses {
-                            records: &[[0, 1, 2], [3, 4, 5]],
-                            of: |indices: &[u64; 3]| indices.map(access).into_iter(),
-                            most: 3,
-                        };
-                        let mut left = Vec::new();
-                        let missed = |at, line, _, oldest: Oldest| left.push((at, line, oldest.line()));
-                        let lookups = stamped.enter_all(6, accesses, missed);
-                        let (mut expected, mut counted) = (Vec::new(), [0, 0]);
-                        for index in 0..6 {
-                            let ByteAccess { start, bytes, soils } = access(index);
-                            for line in start >> 6..=(start + bytes - 1) >> 6 {
-                                counted[usize::from(soils)] += 1;
-                                if let Entered::Filled(oldest) = plain.enter(line, soils) {
-                                    let at = (index as usize / 3, index as usize % 3);
-                                    expected.push((at, line, oldest.line()));
-                                }
-                            }
-                        }
-                        prop_assert_eq!(lookups, counted);
-                        prop_assert_eq!(left, expected);
-                    }
-                    _ => prop_assert_eq!(leaves(stamped.enter(line, soils)), leaves(plain.enter(line, soils))),
-                }
-            }
-            let sorted = |mut lines: Vec<u64>| { lines.sort_unstable(); lines };
-            prop_assert_eq!(sorted(stamped.all()), sorted(plain.all()));
-        }
-    }
-}
+mod tests;

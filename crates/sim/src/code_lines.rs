@@ -5,9 +5,11 @@
 //! its line follow.
 
 use crate::pages::as_recorded;
-use pagewalk_cache::{Hierarchy, Requester};
+use pagewalk_cache::{Hierarchy, RecordLines, Requester};
 use pagewalk_trace::{Batch, Block, Instruction};
 use pagewalk_units::VirtAddr;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 /// A fetch, and the fetches from its last line that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,9 @@ pub(crate) struct LineRun {
     /// The instruction of the first fetch.
     pub instruction: u32,
 }
+
+/// Caches have lines of at least 8 bytes.
+const LEAST_SHIFT: u32 = 3;
 
 /// Which fetches make a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +46,14 @@ impl LineGrain {
         LineGrain::Line(caches.line_shift(Requester::Fetch))
     }
 
+    /// log2 of the bytes of lines that no cache's are shorter than.
+    fn line_shift(self) -> u32 {
+        match self {
+            LineGrain::Line(shift) => shift,
+            LineGrain::Fetch => LEAST_SHIFT,
+        }
+    }
+
     /// The longest runs that both allow.
     pub fn and(self, other: LineGrain) -> LineGrain {
         match (self, other) {
@@ -56,9 +69,54 @@ impl LineRun {
         self.repeats.saturating_add(1)
     }
 
+    /// The lines of the first fetch.
+    fn lines(&self, shift: u32) -> RangeInclusive<u64> {
+        let last_byte = self.address.0 + u64::from(self.bytes.max(1) - 1);
+        self.address.0 >> shift..=last_byte >> shift
+    }
+
+    /// How many lines its fetches look up.
+    fn lookups(&self, shift: u32) -> u64 {
+        self.lines(shift).count() as u64 + u64::from(self.repeats)
+    }
+
     /// Its fetches before an instruction.
     pub fn fetches_before(&self, instruction: u32) -> u32 {
         instruction.saturating_sub(self.instruction).min(self.fetches())
+    }
+}
+
+/// The lines that the fetches of a block use, each once, in the order of their last uses.
+#[derive(Clone, Copy)]
+struct BlockLines {
+    first: u64,
+    /// How far the second is from it; 0 if there is none.
+    second: i32,
+    /// Lines looked up, and [`BlockLines::HAS_OTHERS`].
+    lookups: u32,
+}
+
+impl BlockLines {
+    /// Set if there are more than two.
+    const HAS_OTHERS: u32 = 1 << 31;
+
+    /// Appends all but the first two to `others`.
+    fn of(runs: &[LineRun], shift: u32, others: &mut Vec<u64>) -> BlockLines {
+        let mut all: Vec<u64> = runs.iter().flat_map(|run| run.lines(shift)).collect();
+        let repeats = runs.iter().fold(0_u32, |sum, run| sum.saturating_add(run.repeats));
+        let lookups = repeats.saturating_add(all.len() as u32).min(BlockLines::HAS_OTHERS - 1);
+        all.reverse();
+        let mut seen = HashSet::new();
+        all.retain(|&line| seen.insert(line));
+        all.reverse();
+        // A block without instructions uses a line that no cache has.
+        let first = all.first().copied().unwrap_or(u64::MAX - 1);
+        let distance = |line: u64| i32::try_from(line.wrapping_sub(first) as i64).ok();
+        let second = all.get(1).and_then(|&line| distance(line));
+        let more = all.get(1 + usize::from(second.is_some())..).unwrap_or_default();
+        others.extend(more);
+        let flag = if more.is_empty() { 0 } else { BlockLines::HAS_OTHERS };
+        BlockLines { first, second: second.unwrap_or(0), lookups: lookups | flag }
     }
 }
 
@@ -67,8 +125,8 @@ impl LineRun {
 struct BlockEnds {
     /// Runs of all blocks up to here.
     runs: u32,
-    /// Fetches of the block that repeat its runs' lines.
-    repeats: u32,
+    /// Lines of all blocks up to here, beyond two of each.
+    others: u32,
     /// Sites of all blocks up to here.
     sites: u32,
     /// Its data references among its instructions. A file may have sites in any order: those after one that is out of
@@ -90,12 +148,18 @@ struct CodeSite {
 #[derive(Default)]
 pub(crate) struct CodeLines {
     blocks: Vec<BlockEnds>,
+    /// By block.
+    lines: Vec<BlockLines>,
+    /// Lines of blocks beyond two.
+    others: Vec<u64>,
+    /// log2 of the bytes of these lines.
+    line_shift: u32,
     runs: Vec<LineRun>,
     /// By run: the address of its first instruction.
     instructions: Vec<VirtAddr>,
     sites: Vec<CodeSite>,
-    /// Runs of one block, at most.
-    most_runs: usize,
+    /// Those of one block, at most.
+    most_lines: usize,
 }
 
 impl CodeLines {
@@ -117,9 +181,12 @@ impl CodeLines {
             }));
             let sites = u32::try_from(self.sites.len()).expect("fewer than 2^32 sites of code");
             let runs = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
-            let repeats = self.runs[before..].iter().map(|run| run.repeats).sum();
-            self.most_runs = self.most_runs.max(self.runs.len() - before);
-            self.blocks.push(BlockEnds { runs, repeats, sites, ordered });
+            self.line_shift = grain.line_shift();
+            let before_others = self.others.len();
+            self.lines.push(BlockLines::of(&self.runs[before..], self.line_shift, &mut self.others));
+            self.most_lines = self.most_lines.max(2 + self.others.len() - before_others);
+            let others = u32::try_from(self.others.len()).expect("fewer than 2^32 lines of code");
+            self.blocks.push(BlockEnds { runs, others, sites, ordered });
         }
     }
 
@@ -174,21 +241,59 @@ impl CodeLines {
         &self.runs(batch.spans[span].block.index())[run]
     }
 
-    /// Fetches of a block that repeat its runs' lines.
-    #[inline]
-    pub fn repeats(&self, block: usize) -> u32 {
-        self.blocks[block].repeats
+    /// How blocks are fetched by a cache with lines of 2 to the power of `shift` bytes.
+    pub fn fetches(&self, shift: u32) -> BlockFetches<'_> {
+        BlockFetches { lines: &self.lines, all: self, shift, coarser: shift - self.line_shift }
     }
 
-    /// Runs of one block, at most.
-    pub fn most_runs(&self) -> usize {
-        self.most_runs
+    /// The lines of one block, at most.
+    pub fn most_lines(&self) -> usize {
+        self.most_lines
     }
 
     /// How many data references a block has among its instructions; others follow them.
     #[inline]
     pub fn ordered_sites(&self, block: usize) -> usize {
         self.blocks[block].ordered as usize
+    }
+}
+
+/// How blocks are fetched by a cache.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockFetches<'a> {
+    lines: &'a [BlockLines],
+    all: &'a CodeLines,
+    /// log2 of the bytes of its lines, and of how many of the blocks' lines are one of them.
+    shift: u32,
+    coarser: u32,
+}
+
+impl BlockFetches<'_> {
+    /// The lines that the fetches of a block use.
+    #[inline(always)]
+    pub fn lines(&self, block: usize) -> RecordLines {
+        let BlockLines { first, second, lookups } = self.lines[block];
+        let own = lookups & !BlockLines::HAS_OTHERS;
+        RecordLines {
+            first: first >> self.coarser,
+            second: first.wrapping_add_signed(second.into()) >> self.coarser,
+            has_others: own != lookups,
+            soils: false,
+            lookups: if self.coarser == 0 { own.into() } else { self.lookups(block) },
+        }
+    }
+
+    #[cold]
+    fn lookups(&self, block: usize) -> u64 {
+        self.all.runs(block).iter().map(|run| run.lookups(self.shift)).sum()
+    }
+
+    /// Those beyond two.
+    pub fn others(&self, block: usize) -> impl Iterator<Item = u64> {
+        let CodeLines { blocks, others, .. } = self.all;
+        let start = if block == 0 { 0 } else { blocks[block - 1].others };
+        let others = &others[start as usize..blocks[block].others as usize];
+        others.iter().map(|line| line >> self.coarser)
     }
 }
 

@@ -72,6 +72,12 @@ impl Ref {
         Kind::from_code(self.0 as u8)
     }
 
+    /// Whether it stores: a store or a modify.
+    #[inline(always)]
+    pub const fn stores(self) -> bool {
+        self.0 & 2 != 0
+    }
+
     /// Bytes moved.
     #[inline(always)]
     pub const fn size(self) -> Size {
@@ -84,12 +90,31 @@ impl Ref {
         VirtAddr(self.address().0 + (self.size().bytes() as u64 - 1))
     }
 
+    /// The numbers of the lines of its first and last byte; lines have 2 to the power of `shift` bytes. At the end of
+    /// the address space the second is meaningless.
+    #[inline(always)]
+    pub const fn lines(self, shift: u32) -> (u64, u64) {
+        let end = self.0.wrapping_add(LAST_BYTES[self.0 as usize % LAST_BYTES.len()]);
+        (self.0 >> (Ref::META_BITS + shift), end >> (Ref::META_BITS + shift))
+    }
+
     /// The 4 KiB page of the last byte.
     #[inline(always)]
     pub const fn last_vpn(self) -> Vpn {
         self.last_byte().vpn()
     }
 }
+
+/// By the bits below the address: what to add for the last byte's.
+const LAST_BYTES: [u64; 1 << Ref::META_BITS] = {
+    let mut all = [0; 1 << Ref::META_BITS];
+    let mut meta = 0;
+    while meta < all.len() {
+        all[meta] = (Ref(meta as u64).size().bytes() as u64 - 1) << Ref::META_BITS;
+        meta += 1;
+    }
+    all
+};
 
 impl std::fmt::Debug for Ref {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -110,6 +135,11 @@ mod tests {
                     let record = Ref::new(VirtAddr(address), access);
                     assert_eq!(record.address(), VirtAddr(address));
                     assert_eq!((record.kind(), record.size()), (kind, access.size));
+                    assert_eq!(record.stores(), matches!(kind, Kind::Store | Kind::Modify));
+                    let last = address + u64::from(access.size.bytes()) - 1;
+                    if last < Ref::ADDRESS_END {
+                        assert_eq!(record.lines(6), (address >> 6, last >> 6));
+                    }
                 }
             }
         }

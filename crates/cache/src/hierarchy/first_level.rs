@@ -6,7 +6,7 @@
 
 use super::{DataSource, Hierarchy};
 use crate::path::Path;
-use crate::stamps::{Accesses, ByteAccess};
+use crate::stamps::Accesses;
 use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
 /// An access that misses the first level, or a dirty line that leaves it. Its physical and logical addresses are the
@@ -138,30 +138,33 @@ impl Hierarchy {
     /// hears what passes, with the numbers of its record and access. Returns whether there is such a level; if not,
     /// nothing is done.
     #[inline(always)]
-    pub fn take_data<R, A: Iterator<Item = ByteAccess>>(
+    pub fn take_data<A: Accesses>(
         &mut self,
-        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
+        records: &[A::Record],
+        accesses: A,
         passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
-        self.take(&[Requester::Load, Requester::Store], accesses, passes)
+        self.take(&[Requester::Load, Requester::Store], records, accesses, passes)
     }
 
     /// As [`Hierarchy::take_data`], for fetches.
     #[inline(always)]
-    pub fn take_fetches<R, A: Iterator<Item = ByteAccess>>(
+    pub fn take_fetches<A: Accesses>(
         &mut self,
-        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
+        records: &[A::Record],
+        accesses: A,
         passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
-        self.take(&[Requester::Fetch], accesses, passes)
+        self.take(&[Requester::Fetch], records, accesses, passes)
     }
 
     /// `requesters`: who reads, and who stores.
     #[inline(always)]
-    fn take<R, A: Iterator<Item = ByteAccess>>(
+    fn take<A: Accesses>(
         &mut self,
         requesters: &[Requester],
-        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
+        records: &[A::Record],
+        accesses: A,
         mut passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
         let nearest = self.paths[requesters[0] as usize].nearest;
@@ -170,7 +173,7 @@ impl Hierarchy {
         let shift = cache.line_shift;
         let Some(sets) = cache.stamped().filter(|_| is_one) else { return false };
         let (mut misses, mut writebacks) = ([0; 2], [0; 2]);
-        let lookups = sets.enter_all(shift, accesses, |at, line, soils, oldest| {
+        let lookups = sets.enter_all(shift, records, accesses, |at, line, soils, oldest| {
             let by = usize::from(soils);
             misses[by] += 1;
             let passed = |line: u64, requester| PassedLine::new(CacheAddress::same(line << shift), requester);

@@ -10,11 +10,11 @@ pub(crate) mod waiting_walks;
 
 use crate::attribution::Waits;
 use crate::caches::waiting_walks::{WaitingWalks, WalkCause};
-use crate::code_lines::{CodeLines, LineGrain, LineRun};
+use crate::code_lines::{BlockFetches, CodeLines, LineGrain, LineRun};
 use crate::moment::Moment;
 use pagewalk_cache::{
     Accesses, ByteAccess, CacheAddress, CacheSpec, DataSource, Hierarchy, HierarchyCounts, PassedLine,
-    Requester, StoreRule,
+    RecordLines, Requester, StoreRule,
 };
 use pagewalk_trace::{Grain, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
@@ -262,15 +262,9 @@ impl MemoryCaches {
     /// Lets data references go through a first level; `passes` hears what passes, with the number of its reference.
     pub fn take_data(&mut self, records: &[Ref], space: Asid, mut passes: impl FnMut(usize, PassedLine)) {
         let space = logical(space, VirtAddr(0));
-        let of = |record: &Ref| {
-            iter::once(ByteAccess {
-                start: space | record.address().0,
-                bytes: record.size().bytes().into(),
-                soils: record.kind() != Kind::Load,
-            })
-        };
-        if self.hierarchy.take_data(Accesses { records, of, most: 1 }, |(index, _), line| passes(index, line))
-        {
+        let shift = self.hierarchy.line_shift(Requester::Load);
+        let accesses = DataAccesses { space, first: space >> shift, shift };
+        if self.hierarchy.take_data(records, accesses, |(index, _), line| passes(index, line)) {
             return;
         }
         for (index, record) in records.iter().enumerate() {
@@ -289,23 +283,16 @@ impl MemoryCaches {
         mut passes: impl FnMut((usize, usize), PassedLine),
     ) {
         let space = logical(space, VirtAddr(0));
-        let of = |span: &Span| {
-            lines.runs(span.block.index()).iter().map(|run| ByteAccess {
-                start: space | run.address.0,
-                bytes: run.bytes.max(1).into(),
-                soils: false,
-            })
-        };
-        let repeats = spans.iter().map(|span| u64::from(lines.repeats(span.block.index()))).sum();
-        self.hierarchy.repeated(Requester::Fetch, repeats);
-        if self.hierarchy.take_fetches(Accesses { records: spans, of, most: lines.most_runs() }, &mut passes)
-        {
+        let shift = self.hierarchy.line_shift(Requester::Fetch);
+        let accesses = FetchAccesses { lines, fetches: lines.fetches(shift), space, first: space >> shift };
+        if self.hierarchy.take_fetches(spans, accesses, &mut passes) {
             return;
         }
         for (span, here) in spans.iter().enumerate() {
             for (number, run) in lines.runs(here.block.index()).iter().enumerate() {
                 let address = CacheAddress::same(space | run.address.0);
                 self.access_passing(Kind::Fetch, address, run.bytes, |line| passes((span, number), line));
+                self.hierarchy.repeated(Requester::Fetch, run.repeats.into());
             }
         }
     }
@@ -397,6 +384,86 @@ impl MemoryCaches {
         let stalled = through(requester).saturating_add(loaded);
         self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
         stalled
+    }
+}
+
+/// Data references to a cache with lines of 2 to the power of `shift` bytes.
+#[derive(Clone, Copy)]
+struct DataAccesses {
+    /// The start of their address space, and its first line.
+    space: u64,
+    first: u64,
+    shift: u32,
+}
+
+impl Accesses for DataAccesses {
+    type Record = Ref;
+    const PAIRED: bool = false;
+
+    #[inline(always)]
+    fn lines(&self, record: &Ref) -> RecordLines {
+        let (first, last) = record.lines(self.shift);
+        RecordLines {
+            first: self.first | first,
+            second: self.first | last,
+            has_others: false,
+            soils: record.stores(),
+            lookups: 0,
+        }
+    }
+
+    fn others(&self, _: &Ref) -> impl Iterator<Item = u64> {
+        iter::empty()
+    }
+
+    fn each(&self, record: &Ref) -> impl Iterator<Item = ByteAccess> {
+        iter::once(ByteAccess {
+            start: self.space | record.address().0,
+            bytes: record.size().bytes().into(),
+            soils: record.stores(),
+        })
+    }
+
+    fn most_lines(&self) -> usize {
+        2
+    }
+}
+
+/// The fetches of blocks.
+#[derive(Clone, Copy)]
+struct FetchAccesses<'a> {
+    lines: &'a CodeLines,
+    fetches: BlockFetches<'a>,
+    /// The start of their address space, and its first line.
+    space: u64,
+    first: u64,
+}
+
+impl Accesses for FetchAccesses<'_> {
+    type Record = Span;
+    const PAIRED: bool = true;
+
+    #[inline(always)]
+    fn lines(&self, span: &Span) -> RecordLines {
+        let lines = self.fetches.lines(span.block.index());
+        RecordLines { first: self.first | lines.first, second: self.first | lines.second, ..lines }
+    }
+
+    #[inline(always)]
+    fn others(&self, span: &Span) -> impl Iterator<Item = u64> {
+        self.fetches.others(span.block.index()).map(|line| self.first | line)
+    }
+
+    fn each(&self, span: &Span) -> impl Iterator<Item = ByteAccess> {
+        self.lines.runs(span.block.index()).iter().map(|run| ByteAccess {
+            start: self.space | run.address.0,
+            bytes: run.bytes.max(1).into(),
+            soils: false,
+        })
+    }
+
+    fn most_lines(&self) -> usize {
+        self.lines.most_lines()
     }
 }
 
