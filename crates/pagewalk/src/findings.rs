@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod functions;
+mod programs;
 
 pub use alternatives::{cache_change, uncounted};
 
@@ -11,19 +12,20 @@ use crate::waits::MachineWaits;
 use alternatives::what_if;
 pub(crate) use functions::unnamed_in_file;
 use functions::{keep_costliest, no_jit_names};
-use pagewalk_mm::{MappingId, MappingInfo};
+use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::printable;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Group, Heat, HeatRow, MachineResult, MappingRow, PageRow, ProcessResult,
     ReachPoint,
 };
-use pagewalk_sim::{DesignCounts, PageWalks, ProfileResult};
+use pagewalk_sim::{DesignCounts, HeatMap, MappingCounts, PageWalks, ProfileResult};
 use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{JitError, ObjectError, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
+pub(crate) use programs::Payers;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -120,7 +122,10 @@ impl Namer {
             losses,
             thp_disable: thp_disable(findings.space().thp_disable()),
             machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
-            heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
+            heat: match detail {
+                Detail::Full => heat(findings.heat(), findings.space()),
+                Detail::Brief => Heat::default(),
+            },
             reach: reach(findings),
             what_if,
             attribution,
@@ -170,7 +175,7 @@ impl Namer {
         detail: Detail,
         waits: &MachineWaits,
     ) -> Vec<MappingRow> {
-        let mut rows = mappings(findings);
+        let mut rows = mappings(findings.mappings(), findings.space());
         for (id, row) in &mut rows {
             row.waits = waits.of_mapping(*id);
         }
@@ -202,6 +207,7 @@ fn page_rows(findings: &ProfileResult<'_>, waits: &MachineWaits, detail: Detail)
     let row = |page: &PageWalks| PageRow {
         address: page.page.0,
         mapping: findings.space().info(page.mapping).name.clone(),
+        process: None,
         walks_fetch: page.walks_fetch,
         walks_data: page.walks_data,
         waits: waits.of_page(page.mapping, page.page),
@@ -262,10 +268,11 @@ fn thp_disable(mode: ThpDisable) -> Option<String> {
 }
 
 /// Mappings with their identifiers, by cost.
-fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
-    let counts = findings.mappings();
-    let space = findings.space();
-    let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
+fn mappings(
+    counts: BTreeMap<MappingId, MappingCounts>,
+    space: &AddressSpace,
+) -> Vec<(MappingId, MappingRow)> {
+    let row = |(id, counts): (MappingId, MappingCounts)| {
         let info = space.info(id);
         let row = MappingRow {
             made_by: None,
@@ -273,6 +280,7 @@ fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
             late_blocks: counts.late_blocks.huge_otherwise,
             late_blocks_small_anyway: counts.late_blocks.small_anyway,
             name: info.name.clone(),
+            process: None,
             kind: kind(info.kind).to_owned(),
             build_id: info.build_id.clone(),
             start: info.start.0,
@@ -320,8 +328,7 @@ fn kind(kind: Option<MappingKind>) -> &'static str {
 }
 
 /// The heat map of walks; all mappings beyond the costliest share the last row.
-fn heat(findings: &ProfileResult<'_>) -> Heat {
-    let heat = findings.heat();
+fn heat(heat: &HeatMap, space: &AddressSpace) -> Heat {
     let mut walks: BTreeMap<MappingId, u64> = BTreeMap::new();
     for (_, mapping, row) in heat.rows() {
         *walks.entry(mapping).or_default() += row.iter().sum::<u64>();
@@ -335,7 +342,7 @@ fn heat(findings: &ProfileResult<'_>) -> Heat {
         if others.contains(&mapping) {
             other_walks.iter_mut().zip(walks).for_each(|(sum, walks)| *sum += walks);
         } else {
-            let mapping = findings.space().info(mapping).name.clone();
+            let mapping = space.info(mapping).name.clone();
             rows.push(HeatRow { start: start.0, bytes: heat.bytes_per_row(), mapping, walks });
         }
     }

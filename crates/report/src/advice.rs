@@ -278,6 +278,7 @@ mod tests {
         MappingRow {
             page_bytes: 4096,
             made_by: None,
+            process: None,
             late_blocks: 0,
             late_blocks_small_anyway: 0,
             name: name.to_owned(),

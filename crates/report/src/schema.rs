@@ -5,6 +5,7 @@
 //! program; a perfect TLB is a *bound*.
 
 pub use crate::color_misses::{ColorColumn, ColorMisses, ColorPage, ColorPart};
+use crate::figures::base_name;
 use crate::groups;
 use crate::machine_description::is_zero;
 pub use crate::machine_description::{
@@ -166,8 +167,8 @@ pub const REST_LOST: &str = "the rest of the program";
 /// Walks by mapping, function and page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
-    /// By mapping, costliest first; empty if pages are not attributed to mappings: with `--os`, and if several
-    /// processes, cores or an operating system's servers share a machine.
+    /// By mapping, costliest first; empty if the first machine has a direct segment. Walks of an operating system's
+    /// kernel and servers are in none.
     pub mappings: Vec<MappingRow>,
     /// By function, costliest first.
     pub functions: Vec<FunctionRow>,
@@ -201,6 +202,9 @@ pub struct Group {
 pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
+    /// The program that has it, if several took turns: `/usr/bin/sort (pid 12)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `inferred` (see
     /// [`ProcessResult::inferred_gap`]), `unknown`.
     pub kind: String,
@@ -241,12 +245,28 @@ pub struct MappingRow {
 }
 
 impl MappingRow {
-    /// Its name for people, with the code that mapped it.
+    /// Its name for people, with its program and the code that mapped it.
     pub fn label(&self) -> String {
+        let name = of_process(&self.name, self.process.as_deref());
         match &self.made_by {
-            Some(who) => format!("{} by {who}", self.name),
-            None => self.name.clone(),
+            Some(who) => format!("{name} by {who}"),
+            None => name,
         }
+    }
+}
+
+impl PageRow {
+    /// Its mapping's name for people, with its program.
+    pub fn mapping_label(&self) -> String {
+        of_process(&self.mapping, self.process.as_deref())
+    }
+}
+
+/// A mapping's name for people: the last components of its path and its program's, if that is told.
+fn of_process(name: &str, process: Option<&str>) -> String {
+    match process {
+        Some(process) => format!("{} of {}", base_name(name), base_name(process)),
+        None => name.to_owned(),
     }
 }
 
@@ -286,6 +306,9 @@ pub struct PageRow {
     pub address: u64,
     /// The mapping's name as in [`MappingRow::name`].
     pub mapping: String,
+    /// Its program as in [`MappingRow::process`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// Walks by fetches.
     pub walks_fetch: u64,
     /// Walks by data references.

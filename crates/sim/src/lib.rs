@@ -26,6 +26,7 @@ mod attribution;
 mod bits;
 mod by_traps;
 mod caches;
+mod census;
 mod classes;
 mod code_lines;
 mod counts;
@@ -78,7 +79,7 @@ pub use pass::Pass;
 pub use player::StructureCounts;
 pub use profile::{
     Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult,
-    ProgramFunctions, Reach,
+    ProgramFindings, Reach,
 };
 pub use simulation::Simulation;
 pub use spec::DesignSpec;

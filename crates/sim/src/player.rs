@@ -1,12 +1,13 @@
 //! An engine among its streams, with the operating system around them.
 
 use crate::arrangement::Arrangement;
+use crate::census::Census;
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
 use crate::error::PassError;
 use crate::groups::{GroupCounts, Groups};
 use crate::pass::Pass;
-use crate::profile::{ProgramFunctions, Programs};
+use crate::profile::{ProgramFindings, Programs};
 use crate::share::{EngineKind, Share};
 use crate::spec::DesignSpec;
 use crate::system::System;
@@ -48,10 +49,10 @@ pub(crate) trait Engine: Analysis + Send {
     fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
     /// The simulated kernels of the first design, by process.
     fn kernels(&self) -> Vec<(Asid, &Kernel)>;
-    /// From now on keeps the walks of the first machine by function.
-    fn keep_functions(&mut self);
-    /// Those walks, for each address space; empty if they are not kept.
-    fn functions(&self) -> Vec<ProgramFunctions<'_>>;
+    /// From now on keeps the walks of the first machine.
+    fn keep_walks(&mut self);
+    /// Those walks, if they are kept.
+    fn walks(&mut self) -> Option<&mut Programs>;
     fn finish(&mut self) -> Vec<DesignCounts>;
 }
 
@@ -84,6 +85,8 @@ pub(crate) struct Player {
     runs: Asid,
     /// Only of the first design's engine.
     groups: Option<Groups>,
+    /// The same, if walks are kept.
+    census: Option<Box<Census>>,
     system: Option<StructureState>,
 }
 
@@ -137,6 +140,7 @@ impl Player {
             engine: engine(share.by, share.designs, arrangement)?,
             runs: Asid::default(),
             groups: is_first.then(Groups::new),
+            census: None,
             system: arrangement.structure.clone().map(StructureState::new),
         })
     }
@@ -145,6 +149,7 @@ impl Player {
     pub fn switch_to(&mut self, asid: Asid) {
         self.runs = asid;
         self.engine.switch_to(asid);
+        self.census.iter_mut().for_each(|census| census.switch_to(asid));
     }
 
     /// See [`Simulation::counts`](crate::Simulation::counts).
@@ -168,12 +173,23 @@ impl Player {
         visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
     }
 
-    /// See [`Simulation::functions`](crate::Simulation::functions).
-    pub fn functions(&self) -> Vec<ProgramFunctions<'_>> {
-        let visitors = || self.system.iter().flat_map(|system| &system.visitors);
-        let mut functions = self.engine.functions();
-        functions.retain(|of| !visitors().any(|visitor| visitor.asid == of.process));
-        functions
+    /// From now on keeps walks, and counts for programs on a design.
+    pub fn keep_walks(&mut self, design: &DesignSpec) {
+        self.engine.keep_walks();
+        self.census = Some(Box::new(Census::new(design)));
+    }
+
+    /// Passes new walks on to the census.
+    fn note_walks(&mut self) {
+        if let (Some(walks), Some(census)) = (self.engine.walks(), &mut self.census) {
+            census.walked(walks.take_new());
+        }
+    }
+
+    /// See [`Simulation::programs`](crate::Simulation::programs).
+    pub fn programs(&mut self) -> Vec<ProgramFindings<'_>> {
+        let (Some(walks), Some(census)) = (self.engine.walks(), &mut self.census) else { return Vec::new() };
+        census.programs(|process| walks.functions_of(process))
     }
 
     /// See [`Simulation::groups`](crate::Simulation::groups).
@@ -231,6 +247,7 @@ impl Player {
 
 impl Analysis for Player {
     fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.census.iter_mut().for_each(|census| census.on_batch(batch));
         let mut first = 0;
         while first < batch.spans.len() {
             let (end, ticks) = self.until_tick(batch, first);
@@ -242,6 +259,7 @@ impl Analysis for Player {
                 }
                 None => self.engine.run(batch, first..end),
             }
+            self.note_walks();
             first = end;
             if let (true, Some(system)) = (ticks, &mut self.system) {
                 system.counts.ticks += 1;
@@ -260,6 +278,7 @@ impl Analysis for Player {
         if let Some(groups) = &mut self.groups {
             groups.happened(self.runs, event);
         }
+        self.census.iter_mut().for_each(|census| census.on_event(at, event));
         self.engine.on_event(at, event);
     }
 
@@ -303,12 +322,12 @@ impl Engine for Pass<Programs> {
         self.kernel(0).map(|kernel| (Asid::default(), kernel)).into_iter().collect()
     }
 
-    fn keep_functions(&mut self) {
+    fn keep_walks(&mut self) {
         self.observer.keep();
     }
 
-    fn functions(&self) -> Vec<ProgramFunctions<'_>> {
-        Pass::functions(self)
+    fn walks(&mut self) -> Option<&mut Programs> {
+        Some(&mut self.observer)
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {
@@ -349,12 +368,12 @@ impl Engine for System {
         self.kernels_by_process()
     }
 
-    fn keep_functions(&mut self) {
-        System::keep_functions(self);
+    fn keep_walks(&mut self) {
+        System::keep_walks(self);
     }
 
-    fn functions(&self) -> Vec<ProgramFunctions<'_>> {
-        System::functions(self)
+    fn walks(&mut self) -> Option<&mut Programs> {
+        System::walks(self)
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {

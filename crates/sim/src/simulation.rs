@@ -19,13 +19,13 @@ use crate::counts::{DesignCounts, SpaceCounts};
 use crate::error::PassError;
 use crate::groups::GroupCounts;
 use crate::player::{Player, StructureCounts};
-use crate::profile::ProgramFunctions;
+use crate::profile::ProgramFindings;
 use crate::share::Share;
 use crate::spec::DesignSpec;
 use pagewalk_mm::Kernel;
 use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_trace::{Analysis, Batch, Event, Stretch};
-use pagewalk_translate::Asid;
+use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -34,6 +34,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 pub struct Simulation {
     /// The engines; the first design's is the first.
     players: Vec<Player>,
+    /// The first design.
+    first: DesignSpec,
     /// The engine of each design, and its index there.
     places: Vec<(usize, usize)>,
     /// The running program.
@@ -58,14 +60,13 @@ impl Simulation {
     /// # Errors
     /// If a design cannot be simulated: see [`PassError`].
     pub fn new(designs: Vec<DesignSpec>, arrangement: &Arrangement) -> Result<Simulation, PassError> {
-        if designs.is_empty() {
-            return Err(PassError::DesignCount(0));
-        }
+        let Some(first) = designs.first().cloned() else { return Err(PassError::DesignCount(0)) };
         let (shares, places) = Share::all(designs, arrangement);
         let players = shares.into_iter().enumerate();
         let players = players.map(|(index, share)| Player::new(share, arrangement, index == 0));
         Ok(Simulation {
             players: players.collect::<Result<_, _>>()?,
+            first,
             places,
             runs: Asid::default(),
             held: None,
@@ -155,16 +156,18 @@ impl Simulation {
         self.first().engine.kernels()
     }
 
-    /// Keeps the first machine's walks by function. Call it before the run.
-    pub fn keeping_functions(mut self) -> Simulation {
-        self.players[0].engine.keep_functions();
+    /// Keeps who pays on the first machine. Call it before the run.
+    pub fn keeping_walks(mut self) -> Simulation {
+        if !has_segment(&self.first.machine) {
+            self.players[0].keep_walks(&self.first);
+        }
         self
     }
 
-    /// The first machine's walks by function, for each program, if they are kept. Data sides that share an engine have
-    /// none.
-    pub fn functions(&mut self) -> Vec<ProgramFunctions<'_>> {
-        self.first().functions()
+    /// Who pays on the first machine, for each program, if that is kept. Which walks a direct segment saves is known
+    /// only at the end, so machines that have one tell nothing.
+    pub fn programs(&mut self) -> Vec<ProgramFindings<'_>> {
+        self.first().programs()
     }
 
     /// Parts of the programs with counters of their own on the first machine.
@@ -203,6 +206,10 @@ impl Analysis for Simulation {
     }
 }
 
+fn has_segment(machine: &MachineSpec) -> bool {
+    machine.data_side.as_ref().is_some_and(|side| side.segment.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +217,6 @@ mod tests {
     use crate::{Library, Structures};
     use pagewalk_mm::Small;
     use pagewalk_mm::structure::Reference;
-    use pagewalk_translate::MachineSpec;
     use pagewalk_units::{Kind, VirtAddr};
     use std::sync::Arc;
 

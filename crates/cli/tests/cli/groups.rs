@@ -3,7 +3,7 @@
 use crate::harness::{BAD_INPUT, Place, joined};
 use pagewalk::report::groups::{DIVISIONS, DivisionTotal, PROCESSES};
 use pagewalk::report::metrics::{Aggregation, find};
-use pagewalk::report::schema::{Metrics, Number, ProcessResult, RunResult};
+use pagewalk::report::schema::{FunctionRow, MappingRow, Metrics, Number, ProcessResult, RunResult};
 use pagewalk::report::{Class, from_json};
 use std::collections::BTreeSet;
 
@@ -121,13 +121,38 @@ fn groups_add_up_in_every_arrangement() {
     ];
     for machine in ["k8", "mips_r2000", "karakostas_thp"] {
         for (options, kinds) in arrangements {
-            assert_eq!(add_up(&simulate(machine, options)), kinds, "{machine} {options:?}");
+            let result = simulate(machine, options);
+            assert_eq!(add_up(&result), kinds, "{machine} {options:?}");
+            check_payers(&result, &format!("{machine} {options:?}"));
         }
     }
     let turns = simulate("k8", &["--quantum", "1000", "t.pwt"]);
     let names: Vec<(String, u64)> = groups(&turns.processes[0], "thread", "walks");
     assert!(names.iter().all(|(name, _)| name.contains(" of ") && name.contains("(pid ")), "{names:?}");
-    assert!(turns.processes[0].attribution.mappings.is_empty(), "no part of a run is a mapping");
+    let owners = turns.processes[0].attribution.mappings.iter().map(|row| row.process.as_deref());
+    assert!(owners.clone().all(|owner| owner.is_some_and(|owner| owner.contains("(pid "))));
+    assert!(owners.collect::<BTreeSet<_>>().len() == 1, "the same trace twice");
+}
+
+/// Mappings, functions, pages and the heat map each have all walks of the programs.
+fn check_payers(result: &RunResult, what: &str) {
+    let process = &result.processes[0];
+    let programs = groups(process, "process", "walks");
+    let all = match programs.is_empty() {
+        true => process.machines[0].metrics["walks"].as_f64() as u64,
+        false => programs.iter().map(|(_, walks)| walks).sum(),
+    };
+    let attribution = &process.attribution;
+    assert!(attribution.pages_left_out > 0 || all < 1000, "{what}: more than are shown");
+    assert_eq!(attribution.mappings.iter().map(MappingRow::walks).sum::<u64>(), all, "{what}");
+    assert_eq!(attribution.functions.iter().map(FunctionRow::walks).sum::<u64>(), all, "{what}");
+    let heat: u64 = process.heat.rows.iter().flat_map(|row| &row.walks).sum();
+    assert_eq!(heat, if process.origin == "interleaved" { 0 } else { all }, "{what}");
+    let touched: u64 = attribution.mappings.iter().map(|row| row.pages_touched).sum();
+    // Data sides do not count pages.
+    if let Some(all) = process.machines[0].metrics.get("pages_touched") {
+        assert_eq!(touched as f64, all.as_f64(), "{what}");
+    }
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Runs a process's threads on several cores.
 
-use super::groups::attribution;
+use super::groups::payers;
 use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
+use crate::findings::Payers;
 use crate::findings::{Detail, Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow};
@@ -91,8 +92,8 @@ fn result(
     let cores = experiment.cores.map_or(1, usize::from);
     let counts = all.several.finish();
     let one = all.one.finish();
-    let (attribution, lost_names) =
-        attribution(experiment, namer, std::slice::from_ref(header), &mut all.several);
+    let Payers { attribution, heat, losses } =
+        payers(experiment, namer, std::slice::from_ref(header), &mut all.several);
     let machine = &experiment.machines[0];
     let did = all.several.counts();
     let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), &[("cores", cores as u64)]);
@@ -113,9 +114,10 @@ fn result(
         machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
         attribution,
+        heat,
         what_if,
         kernels,
-        losses: [ending.told_losses(), lost_names].concat(),
+        losses: [ending.told_losses(), losses].concat(),
         ..followed(header, ending)
     }
 }

@@ -1,7 +1,9 @@
 //! Machines with `side = "data"`: designs that count every operation, with its energy.
 
+use super::groups::payers;
 use super::rows::{beside, followed};
 use super::spec::Experiment;
+use crate::findings::{Detail, Namer, Payers};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
@@ -41,17 +43,24 @@ pub fn results(designs: &mut sim::Simulation) -> Vec<MachineResult> {
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
+    (namer, detail): (&Namer, Detail),
     beside: Option<&mut sim::Simulation>,
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
-    let mut all = (designs(&experiment.machines, machines::thp(experiment.thp, &header.thp)), beside);
+    let sides = designs(&experiment.machines, machines::thp(experiment.thp, &header.thp)).keeping_walks();
+    let mut all = ((sides, beside), namer.ahead());
     let ending = follow_ahead(source, &experiment.window, &mut all);
-    let (mut sides, _) = all;
+    let ((mut sides, _), _) = all;
     let machines = results(&mut sides);
+    let Payers { attribution, heat, losses } =
+        payers(experiment, (namer, detail), std::slice::from_ref(&header), &mut sides);
     let process = ProcessResult {
         advice: advice(&machines),
         what_if: limits(&machines[0]),
         machines,
+        attribution,
+        heat,
+        losses: [ending.told_losses(), losses].concat(),
         ..followed(&header, &ending)
     };
     (process, ending)

@@ -1,28 +1,28 @@
-//! Who pays in an arrangement: functions, and the parts of a run: processes, an operating system's kernel and servers,
-//! cores and threads.
+//! Who pays in an arrangement: mappings, functions and pages, and the parts of a run: processes, an operating system's
+//! kernel and servers, cores and threads.
 
 use super::spec::Experiment;
-use crate::findings::{Detail, Namer, threads};
+use crate::findings::{Detail, Namer, Payers, threads};
 use pagewalk_mm::structure::Visitor;
 use pagewalk_report::metrics::record_count;
-use pagewalk_report::schema::{Attribution, Group, Metrics};
+use pagewalk_report::schema::{Group, Metrics};
 use pagewalk_sim as sim;
 use pagewalk_sim::{DesignCounts, SpaceCounts};
 use pagewalk_sweep::group_metrics;
 use pagewalk_trace::StreamHeader;
 use pagewalk_translate::Asid;
 
-/// The groups and the functions of a finished arrangement of these streams, on the first machine; and what is lost of
-/// the functions' names.
-pub fn attribution(
+/// Who pays in a finished arrangement of these streams, on the first machine.
+pub fn payers(
     experiment: &Experiment,
     (namer, detail): (&Namer, Detail),
     headers: &[StreamHeader],
     system: &mut sim::Simulation,
-) -> (Attribution, Vec<String>) {
-    let groups = groups(experiment, headers, system);
-    let (functions, losses) = namer.programs(headers, system.functions(), detail);
-    (Attribution { groups, functions, ..Attribution::default() }, losses)
+) -> Payers {
+    let owner = |header: &StreamHeader| experiment.sharing.is_some().then(|| program(header));
+    let mut payers = namer.programs(headers, system.programs(), owner, detail);
+    payers.attribution.groups = groups(experiment, headers, system);
+    payers
 }
 
 /// The groups of a finished arrangement of these streams. A lone process is no group: it is the whole.

@@ -1,12 +1,13 @@
 //! Simulates one process under several kernels, which build superpages as it runs: the experiment's, and those of
 //! machines with an `[os]`.
 
-use super::groups::attribution;
+use super::groups::payers;
 use super::profile;
 use super::rivals::{KernelDesign, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
+use crate::findings::Payers;
 use crate::findings::{Detail, Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
@@ -110,17 +111,18 @@ impl PassResult {
             let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
             return PassResult { process, ending, counts: pass.finish() };
         }
-        let mut pass = pass.keeping_functions();
+        let mut pass = pass.keeping_walks();
         let ending = follow_ahead(source, &experiment.window, &mut (&mut pass, namer.ahead()));
         let counts = pass.finish();
-        let (attribution, lost_names) =
-            attribution(experiment, (namer, detail), std::slice::from_ref(&header), &mut pass);
+        let Payers { attribution, heat, losses } =
+            payers(experiment, (namer, detail), std::slice::from_ref(&header), &mut pass);
         let base = &counts[0];
         let process = ProcessResult {
             machines: rows::machines(&experiment.machines, &counts[..experiment.machines.len()], None, &[]),
             attribution,
+            heat,
             what_if: vec![modelled(base, "baseline", "as the host's kernel has it", base), perfect(base)],
-            losses: [ending.told_losses(), lost_names].concat(),
+            losses: [ending.told_losses(), losses].concat(),
             ..followed(&header, &ending)
         };
         PassResult { process, ending, counts }

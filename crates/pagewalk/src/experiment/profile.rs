@@ -20,7 +20,7 @@ pub fn once<S: Source + Send>(
 ) -> (ProcessResult, Ending) {
     let (whole, sides) = data_side::split(&experiment.machines);
     if whole.is_empty() {
-        return data_side::once(experiment, source, beside);
+        return data_side::once(experiment, source, (namer, detail), beside);
     }
     let header: StreamHeader = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);

@@ -112,7 +112,7 @@ impl Rivals {
     ) -> Result<(sim::Simulation, sim::Simulation), Error> {
         let one = Rivals::default().arranged(experiment, &machines[..1], thp, other)?;
         let all = self.arranged(experiment, machines, thp, &experiment.arrangement())?;
-        Ok((all.keeping_functions(), one))
+        Ok((all.keeping_walks(), one))
     }
 
     /// The first kernel that knows the future, and so replays the stream.

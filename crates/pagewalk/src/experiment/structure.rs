@@ -1,10 +1,11 @@
 //! Runs programs in an operating system whose kernel and servers touch pages of their own.
 
-use super::groups::attribution;
+use super::groups::payers;
 use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
+use crate::findings::Payers;
 use crate::findings::{Detail, Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
@@ -44,8 +45,8 @@ pub fn once<S: Source + Send>(
     let ending = follow_ahead(source, &experiment.window, &mut (&mut both, namer.0.ahead()));
     let (mut system, mut alone) = both;
     let counts = system.finish();
-    let (attribution, lost_names) =
-        attribution(experiment, namer, std::slice::from_ref(&header), &mut system);
+    let Payers { attribution, heat, losses } =
+        payers(experiment, namer, std::slice::from_ref(&header), &mut system);
     let did = system.counts().unwrap_or_default();
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, rest) = counts.split_at(experiment.machines.len());
@@ -56,9 +57,10 @@ pub fn once<S: Source + Send>(
         machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
         attribution,
+        heat,
         what_if,
         kernels,
-        losses: [ending.told_losses(), lost_names].concat(),
+        losses: [ending.told_losses(), losses].concat(),
         ..followed(&header, &ending)
     };
     (process, ending)

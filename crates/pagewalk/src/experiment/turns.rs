@@ -1,17 +1,18 @@
 //! Runs several processes in turns, which end after instructions or at system calls.
 
-use super::groups::attribution;
+use super::groups::payers;
 use super::rivals::Rivals;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
+use crate::findings::Payers;
 use crate::findings::{Detail, Namer};
 use crate::listener::Listener;
 use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::count;
-use pagewalk_report::schema::{Heat, ProcessResult, WhatIf};
+use pagewalk_report::schema::{ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts, Sharing};
 use pagewalk_sweep::named_together;
@@ -114,8 +115,8 @@ impl InterleavedStreams {
         replayed: &[DesignCounts],
     ) -> ProcessResult {
         let counts = self.shared.finish();
-        let (attribution, lost_names) =
-            attribution(experiment, (namer, Detail::Full), &self.headers, &mut self.shared);
+        let Payers { attribution, heat, losses } =
+            payers(experiment, (namer, Detail::Full), &self.headers, &mut self.shared);
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let otherwise = self.otherwise.finish().swap_remove(0);
@@ -136,7 +137,7 @@ impl InterleavedStreams {
             program: named_together(&names),
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
-            losses: self.endings.iter().flat_map(Ending::told_losses).chain(lost_names).collect(),
+            losses: self.endings.iter().flat_map(Ending::told_losses).chain(losses).collect(),
             cut_short: None,
             thp_disable: None,
             inferred_gap: self.headers.iter().find_map(|header| header.inferred_gap),
@@ -144,7 +145,7 @@ impl InterleavedStreams {
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
             attribution,
-            heat: Heat::default(),
+            heat,
             reach: Vec::new(),
             what_if,
             kernels,

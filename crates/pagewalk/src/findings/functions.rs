@@ -1,41 +1,18 @@
 //! Walks by function: names for the instructions that caused them.
 
-use super::{Detail, Namer, code_of_file, short};
+use super::{Namer, code_of_file, short};
 use crate::waits::MachineWaits;
 use pagewalk_mm::AddressSpace;
 use pagewalk_report::schema::FunctionRow;
 use pagewalk_report::{NO_SYMBOL, STRIPPED, printable};
-use pagewalk_sim::{FunctionWalks, ProgramFunctions};
+use pagewalk_sim::FunctionWalks;
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, Symbol};
-use pagewalk_trace::StreamHeader;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::PoisonError;
 
 impl Namer {
-    /// The costliest functions of an arrangement's programs on the first machine, and what is lost of their names.
-    /// `headers`: of the programs' streams, by process.
-    pub fn programs(
-        &self,
-        headers: &[StreamHeader],
-        programs: Vec<ProgramFunctions<'_>>,
-        detail: Detail,
-    ) -> (Vec<FunctionRow>, Vec<String>) {
-        let (mut rows, mut losses) = (Vec::new(), Vec::new());
-        for ProgramFunctions { process, walks, space, .. } in programs {
-            let pid = headers.get(process.index()).map_or(0, |header| header.pid);
-            let number = process.index();
-            let (functions, jit) = self.functions((pid, number), walks, space, &MachineWaits::default());
-            rows.extend(functions);
-            losses.extend(jit.map(|error| no_jit_names(&error)));
-        }
-        let mut rows = joined(rows);
-        keep_costliest(&mut rows, detail.functions());
-        losses.extend(self.unnamed(&rows));
-        (rows, losses)
-    }
-
     /// Walks by function, summed over the instructions of each function and object; and why a map of JIT code was not
     /// used.
     pub(super) fn functions(
@@ -110,7 +87,7 @@ pub(super) fn no_jit_names(error: &JitError) -> String {
 }
 
 /// The functions of several programs, costliest first. A file's are the same in all; other code is each program's own.
-fn joined(rows: Vec<FunctionRow>) -> Vec<FunctionRow> {
+pub(super) fn joined(rows: Vec<FunctionRow>) -> Vec<FunctionRow> {
     let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut all: Vec<FunctionRow> = Vec::new();
     for row in rows {

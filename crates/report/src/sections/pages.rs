@@ -70,7 +70,7 @@ fn finding(rows: &[&PageRow], all: u64) -> String {
 fn cells(row: &PageRow, all: u64) -> Vec<Cell> {
     vec![
         Cell::figure(format!("{:#x}", row.address), row.address as f64),
-        Cell::Text(row.mapping.clone()),
+        Cell::Text(row.mapping_label()),
         Cell::count(row.walks()),
         Cell::figure(percent(share(row.walks(), all)), row.walks() as f64),
         Cell::count(row.walks_data),

@@ -36,7 +36,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let pages = attribution
         .pages
         .iter()
-        .filter_map(|row| Some((format!("{:#x}", row.address), row.mapping.clone(), row.waits.as_ref()?)));
+        .filter_map(|row| Some((format!("{:#x}", row.address), row.mapping_label(), row.waits.as_ref()?)));
     let parts = [
         table(machine, ["Mapping that waits", "kind"], "mappings", mappings.collect()),
         table(machine, ["Function that waits", "source"], "functions", functions.collect()),

@@ -258,7 +258,7 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
     });
     let pages = attribution.pages.iter().map(|row| Payer {
         name: format!("{:#x}", row.address),
-        place: printable(&row.mapping),
+        place: printable(&row.mapping_label()),
         walks_data: row.walks_data,
         walks_fetch: row.walks_fetch,
         walk_cycles: None,

@@ -3,7 +3,7 @@
 use super::DataSides;
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::player::Engine;
-use crate::profile::ProgramFunctions;
+use crate::profile::Programs;
 use pagewalk_mm::Kernel;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
@@ -45,11 +45,12 @@ impl Engine for DataSides {
         self.design_counts()
     }
 
-    /// Data sides look pages up, not code.
-    fn keep_functions(&mut self) {}
+    fn keep_walks(&mut self) {
+        self.programs.keep();
+    }
 
-    fn functions(&self) -> Vec<ProgramFunctions<'_>> {
-        Vec::new()
+    fn walks(&mut self) -> Option<&mut Programs> {
+        Some(&mut self.programs)
     }
 
     /// The host's kernel runs.

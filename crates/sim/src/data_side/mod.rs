@@ -17,7 +17,10 @@ mod openings;
 mod segment;
 mod totals;
 
+use crate::attribution::{Observer, Walk, lost_code};
 use crate::counts::{DataSideTotals, DesignCounts, SpaceCounts};
+use crate::pass::site;
+use crate::profile::Programs;
 use crate::spec::DesignSpec;
 pub(crate) use extents::Extents;
 pub(crate) use memory::{DesignMemory, Frames, SpaceMemory};
@@ -25,7 +28,7 @@ pub(crate) use openings::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event, Ref};
-use pagewalk_translate::{DataSide, MachineSpec};
+use pagewalk_translate::{Asid, DataSide, MachineSpec};
 use pagewalk_units::{PageSize, RefIndex, VirtAddr};
 pub(crate) use segment::Segments;
 use std::ops::Range;
@@ -37,6 +40,8 @@ pub(crate) use totals::SideOf;
 struct Run {
     page: u64,
     count: u64,
+    /// The first of them in the batch.
+    first: usize,
 }
 
 /// A data side with its memory.
@@ -47,10 +52,21 @@ struct Design {
 }
 
 impl Design {
-    fn take(&mut self, runs: &[Run], space: &AddressSpace, segments: &Segments) {
+    /// `walked` hears of runs whose first reference walks, and how many page-table entries that reads.
+    fn take(
+        &mut self,
+        runs: &[Run],
+        space: &AddressSpace,
+        segments: &Segments,
+        mut walked: impl FnMut(&Run, u32),
+    ) {
         let mut memory = self.memory.of(space, segments);
         for run in runs {
+            let (walks, read) = (self.side.walks(), self.side.walk_references());
             self.side.reference(run.page, run.count, &mut memory);
+            if self.side.walks() != walks {
+                walked(run, (self.side.walk_references() - read) as u32);
+            }
         }
     }
 
@@ -77,10 +93,14 @@ pub struct DataSides {
     designs: Vec<Design>,
     segments: Segments,
     instructions: u64,
+    /// Those before the batch that runs.
+    before_batch: u64,
     spun: u64,
     data_references: u64,
     runs: Vec<Run>,
     changes: Vec<Change>,
+    /// Walks of the first design.
+    programs: Programs,
 }
 
 /// Why data sides cannot be simulated.
@@ -128,10 +148,12 @@ impl DataSides {
             designs: designs.into_iter().map(design).collect::<Result<_, _>>()?,
             segments: Segments::default(),
             instructions: 0,
+            before_batch: 0,
             spun: 0,
             data_references: 0,
             runs: Vec::new(),
             changes: Vec::new(),
+            programs: Programs::default(),
         })
     }
 
@@ -174,17 +196,51 @@ impl DataSides {
     fn references(&mut self, batch: &Batch<'_>, range: Range<usize>) {
         self.runs.clear();
         self.data_references += range.len() as u64;
-        for record in &batch.refs[range] {
+        for (first, record) in range.clone().zip(&batch.refs[range]) {
             let last = record.last_byte().0.min(Ref::ADDRESS_END - 1);
             for page in self.base.number(record.address())..=self.base.number(VirtAddr(last)) {
                 match self.runs.last_mut() {
                     Some(run) if run.page == page => run.count += 1,
-                    _ => self.runs.push(Run { page, count: 1 }),
+                    _ => self.runs.push(Run { page, count: 1, first }),
                 }
             }
         }
-        for design in &mut self.designs {
-            design.take(&self.runs, &self.space, &self.segments);
+        let DataSides { designs, runs, space, segments, programs, .. } = self;
+        let mut walked = Vec::new();
+        for (number, design) in designs.iter_mut().enumerate() {
+            match number == 0 && programs.keeps() {
+                true => design.take(runs, space, segments, |&run, read| walked.push((run, read))),
+                false => design.take(runs, space, segments, |_, _| {}),
+            }
+        }
+        if !walked.is_empty() {
+            self.observe(batch, &walked);
+        }
+    }
+
+    /// Keeps walks of the first design, in order: the runs that caused them, and the entries read.
+    fn observe(&mut self, batch: &Batch<'_>, walked: &[(Run, u32)]) {
+        let cycles = self.designs[0].side.machine().side_walk_cycles().unwrap_or(0);
+        let instructions = |span: usize| batch.blocks.get(batch.spans[span].block).instructions.len() as u64;
+        let (mut span, mut executed) = (0, self.before_batch + instructions(0));
+        for &(Run { page, first: index, .. }, references) in walked {
+            while batch.span_end(span) <= index {
+                span += 1;
+                executed += instructions(span);
+            }
+            let (place, page) = (site(batch, span, index), VirtAddr(page << self.base.shift()));
+            let walk = Walk {
+                process: Asid::default(),
+                page,
+                mapping: self.space.mapping_of(page.0..page.0.saturating_add(self.base.bytes())),
+                fetch: false,
+                references,
+                cycles,
+                instruction: place.instruction(),
+                block: place.block(),
+                instructions: executed,
+            };
+            self.programs.on_walk(&walk, &self.space);
         }
     }
 
@@ -215,6 +271,7 @@ impl Analysis for DataSides {
         if self.instructions == 0 {
             self.space.start_running();
         }
+        self.before_batch = self.instructions;
         let end = self.instructions + batch.instructions();
         let mut first = 0;
         if self.due() <= end {
@@ -234,6 +291,9 @@ impl Analysis for DataSides {
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
+        if let Some(range) = lost_code(event, &self.space) {
+            self.programs.on_lost_code(Asid::default(), range);
+        }
         let opened = opened(event, &self.space);
         self.space.apply(event, &mut changes);
         for &change in &changes {

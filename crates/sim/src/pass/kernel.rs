@@ -14,7 +14,7 @@ use crate::bits::bits;
 use crate::classes::STORE;
 use crate::pass::Pass;
 use crate::pass::follower::Follower;
-use crate::pass::walks::{add_references, add_tally};
+use crate::pass::walks::add_references;
 use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
 use crate::removals::Removal;
 use crate::store::Unit;
@@ -405,7 +405,7 @@ impl<O: Observer> Pass<O> {
     pub(crate) fn retire(&mut self, page: u32) {
         let gone = self.store.pages[page as usize];
         let tally = self.store.tallies[page as usize];
-        add_tally(self.process.counts_of(gone.mapping), &tally);
+        tally.add_to(self.process.counts_of(gone.mapping));
         if tally.walks != [0; 2] {
             let kept = self.process.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
             kept[0] += tally.walks[0];

@@ -29,7 +29,7 @@ mod unfolded_order;
 mod visitor;
 mod walks;
 
-pub(crate) use place::ReferencePlace;
+pub(crate) use place::{ReferencePlace, site};
 
 use crate::attribution::{NoObserver, Observer, lost_code};
 use crate::bits::bits;

@@ -8,9 +8,9 @@ use crate::counts::{MissCounts, SpaceCounts};
 use crate::design::Design;
 use crate::pass::Pass;
 use crate::pass::process::Process;
-use crate::profile::{ProgramFunctions, Programs};
 use crate::store::PageStore;
 use crate::store::entry::EntryId;
+use pagewalk_mm::AddressSpace;
 use pagewalk_translate::Asid;
 
 impl<O: Observer> Pass<O> {
@@ -83,23 +83,16 @@ impl<O: Observer> Pass<O> {
         self.spaces.parked.insert(before, std::mem::replace(&mut self.process, process));
     }
 
+    /// An address space that was seen, as it is now.
+    pub(crate) fn space_of(&self, asid: Asid) -> &AddressSpace {
+        &self.spaces.parked.get(&asid).unwrap_or(&self.process).space
+    }
+
     /// Address spaces seen, in order.
     pub(crate) fn all_spaces(&self) -> Vec<Asid> {
         let mut all: Vec<Asid> = self.spaces.parked.keys().copied().chain([self.store.asid]).collect();
         all.sort_unstable();
         all
-    }
-}
-
-impl Pass<Programs> {
-    /// Walks of the first machine by function, for each address space.
-    pub(crate) fn functions(&self) -> Vec<ProgramFunctions<'_>> {
-        let of = |process: Asid| {
-            let parked = self.spaces.parked.get(&process);
-            let space = &parked.unwrap_or(&self.process).space;
-            ProgramFunctions { process, walks: self.observer.walks_of(process), space }
-        };
-        self.all_spaces().into_iter().map(of).collect()
     }
 }
 

@@ -4,8 +4,9 @@ use crate::attribution::{MappingCounts, Observer, PageWalks, Walk};
 use crate::caches::WalkCost;
 use crate::pass::Pass;
 use crate::pass::place::ReferencePlace;
-use crate::store::{Tally, Unit};
+use crate::store::Unit;
 use pagewalk_mm::MappingId;
+use pagewalk_units::VirtAddr;
 use std::collections::BTreeMap;
 
 impl<O: Observer> Pass<O> {
@@ -24,10 +25,7 @@ impl<O: Observer> Pass<O> {
         place: ReferencePlace<'_>,
         instructions: u64,
     ) {
-        let tally = &mut self.store.tallies[page as usize];
-        tally.walks[usize::from(!fetch)] += 1;
-        tally.walk_references += u64::from(cost.references);
-        tally.walk_cycles = tally.walk_cycles.saturating_add(cost.cycles);
+        self.store.tallies[page as usize].add(fetch, cost.references, cost.cycles);
         let page = &self.store.pages[page as usize];
         let walk = Walk {
             process: self.store.asid,
@@ -59,14 +57,24 @@ impl<O: Observer> Pass<O> {
         walks
     }
 
-    /// Counts of each mapping.
+    /// The mapping of a page of the running space, as it was at the page's first touch.
+    pub(crate) fn mapping_of(&self, page: VirtAddr) -> MappingId {
+        let vpn = self.store.paging.base().number(page);
+        match self.store.find(vpn) {
+            Some(page) => self.store.pages[page as usize].mapping,
+            None => self.process.space.mapping_of(self.store.bytes_of(vpn)),
+        }
+    }
+
+    /// Counts of each mapping of the running space.
     pub(crate) fn mapping_counts(&mut self) -> BTreeMap<MappingId, MappingCounts> {
         let mut all = self.process.mappings.clone();
         for page in self.store.live() {
             let index = self.store.pages[page as usize].mapping.index();
-            add_tally(&mut all[index], &self.store.tallies[page as usize]);
+            self.store.tallies[page as usize].add_to(&mut all[index]);
         }
-        for unit in self.store.units.iter().filter(|unit| unit.pages > 0) {
+        let is_own = |unit: &&Unit| unit.pages > 0 && unit.asid == self.store.asid;
+        for unit in self.store.units.iter().filter(is_own) {
             add_references(&mut all[unit.mapping.index()], unit);
         }
         let rows = all.into_iter().enumerate().filter(|(_, counts)| counts.pages_touched > 0);
@@ -97,14 +105,6 @@ impl<O: Observer> Pass<O> {
         rows.sort_by_key(|row| (std::cmp::Reverse(row.walks_fetch + row.walks_data), row.page, row.mapping));
         rows
     }
-}
-
-/// Adds the walks of a page to its mapping's counts.
-pub(crate) fn add_tally(counts: &mut MappingCounts, tally: &Tally) {
-    counts.walks_fetch += tally.walks[0];
-    counts.walks_data += tally.walks[1];
-    counts.walk_references += tally.walk_references;
-    counts.walk_cycles = counts.walk_cycles.saturating_add(tally.walk_cycles);
 }
 
 /// Adds the references of a unit to its mapping's counts.

@@ -1,27 +1,59 @@
-//! Walks by function where several processes run.
+//! Walks of several processes on the first machine.
 
 use super::functions::{FunctionWalks, Functions};
-use crate::attribution::{Observer, Walk};
-use pagewalk_mm::AddressSpace;
+use super::heat::HeatMap;
+use super::makers::{Maker, Makers};
+use crate::attribution::{MappingCounts, Observer, PageWalks, Walk};
+use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_translate::Asid;
+use pagewalk_units::VirtAddr;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Walks of one program by the instructions that caused them.
-pub struct ProgramFunctions<'a> {
+/// Who pays in one program of an arrangement, on the first machine.
+pub struct ProgramFindings<'a> {
     /// The program.
     pub process: Asid,
-    /// By ascending address.
-    pub walks: Vec<FunctionWalks>,
+    /// Walks by instruction, by ascending address.
+    pub functions: Vec<FunctionWalks>,
+    /// Walks, and the program's own references and touched pages, by mapping.
+    pub mappings: BTreeMap<MappingId, MappingCounts>,
+    /// Pages with walks, costliest first.
+    pub pages: Vec<PageWalks>,
+    /// Walks over address space and time.
+    pub heat: &'a HeatMap,
     /// Its address space at the end.
     pub space: &'a AddressSpace,
+    pub(crate) makers: &'a Makers<MappingId>,
 }
 
-/// What is kept of walks; by default nothing.
+impl ProgramFindings<'_> {
+    /// The makers of a mapping without a file, and all its bytes.
+    pub fn makers(&self, mapping: MappingId) -> (&[Maker], u64) {
+        self.makers.of(mapping)
+    }
+}
+
+/// A walk for a page of a program.
+pub(crate) struct PageWalk {
+    pub process: Asid,
+    pub page: VirtAddr,
+    pub fetch: bool,
+    /// Page-table entries read.
+    pub references: u32,
+    pub cycles: u64,
+    /// Instructions executed so far.
+    pub instructions: u64,
+}
+
+/// What an engine keeps of walks; by default nothing.
 #[derive(Default)]
 pub(crate) struct Programs {
     is_kept: bool,
     functions: FxHashMap<Asid, Functions>,
+    /// Walks that nobody has taken.
+    new: Vec<PageWalk>,
 }
 
 impl Programs {
@@ -30,17 +62,30 @@ impl Programs {
         self.is_kept = true;
     }
 
+    /// Whether it keeps them.
+    pub fn keeps(&self) -> bool {
+        self.is_kept
+    }
+
+    /// Takes the walks since the last call.
+    pub fn take_new(&mut self) -> impl Iterator<Item = PageWalk> {
+        self.new.drain(..)
+    }
+
     /// Walks of a process by instruction, by ascending address.
-    pub fn walks_of(&self, process: Asid) -> Vec<FunctionWalks> {
+    pub fn functions_of(&self, process: Asid) -> Vec<FunctionWalks> {
         self.functions.get(&process).map_or_else(Vec::new, Functions::rows)
     }
 }
 
 impl Observer for Programs {
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
-        if self.is_kept {
-            self.functions.entry(walk.process).or_default().add(walk, space);
+        if !self.is_kept {
+            return;
         }
+        self.functions.entry(walk.process).or_default().add(walk, space);
+        let &Walk { process, page, fetch, references, cycles, instructions, .. } = walk;
+        self.new.push(PageWalk { process, page, fetch, references, cycles, instructions });
     }
 
     fn on_lost_code(&mut self, process: Asid, range: Range<u64>) {

@@ -18,9 +18,11 @@ pub(crate) mod key;
 mod last_pages;
 mod lookahead;
 pub(crate) mod supers;
+mod tally;
 
 pub(crate) use execution::ExecutingPage;
 pub(crate) use globals::Globals;
+pub(crate) use tally::Tally;
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
@@ -49,17 +51,6 @@ pub(crate) struct Page {
 }
 
 const _: () = assert!(size_of::<Page>() == 64);
-
-/// The walks of the first design that a page caused.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    /// By fetches and by data.
-    pub walks: [u64; 2],
-    /// Page-table entries that those walks read.
-    pub walk_references: u64,
-    /// Modelled cycles of those walks.
-    pub walk_cycles: u64,
-}
 
 /// The part of one mapping inside one block.
 // Many fields: one record of a dense list, read by misses.

@@ -1,4 +1,4 @@
-//! Walks by function.
+//! What is kept of walks.
 
 use super::System;
 use crate::attribution::{Observer, Walk, lost_code};
@@ -6,10 +6,9 @@ use crate::caches::WalkCost;
 use crate::classes::FETCH;
 use crate::moment::CodePosition;
 use crate::pass::ReferencePlace;
-use crate::profile::{ProgramFunctions, Programs};
+use crate::profile::Programs;
 use pagewalk_mm::MappingId;
 use pagewalk_trace::{Batch, Event};
-use pagewalk_translate::Asid;
 use pagewalk_units::VirtAddr;
 
 /// A walk in the block that runs.
@@ -35,10 +34,14 @@ impl Observed {
 }
 
 impl System {
-    /// From now on keeps walks by function.
-    pub(crate) fn keep_functions(&mut self) {
-        let observed = self.observed.get_or_insert_default();
-        observed.programs.keep();
+    /// From now on keeps walks.
+    pub(crate) fn keep_walks(&mut self) {
+        self.observed.get_or_insert_default().programs.keep();
+    }
+
+    /// Those that are kept.
+    pub(crate) fn walks(&mut self) -> Option<&mut Programs> {
+        self.observed.as_mut().map(|observed| &mut observed.programs)
     }
 
     /// Tells the observer of the walks of a block that has run, that of a span.
@@ -82,19 +85,5 @@ impl System {
             observed.programs.on_lost_code(runs, range);
         }
         self.observed = Some(observed);
-    }
-
-    /// Walks by function, for each process.
-    pub(crate) fn functions(&self) -> Vec<ProgramFunctions<'_>> {
-        let Some(observed) = &self.observed else { return Vec::new() };
-        let mut all: Vec<_> = self.processes.iter().filter(|&(&asid, _)| asid != Asid::GLOBAL).collect();
-        all.sort_unstable_by_key(|&(&asid, _)| asid);
-        all.into_iter()
-            .map(|(&process, held)| ProgramFunctions {
-                process,
-                walks: observed.programs.walks_of(process),
-                space: &held.space,
-            })
-            .collect()
     }
 }

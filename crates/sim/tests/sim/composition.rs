@@ -8,15 +8,16 @@ use crate::random::{self, Op, Program, Random, cases};
 use crate::sides;
 use crate::slow::feed;
 use pagewalk_mm::frames::Buddy;
-use pagewalk_mm::{FullMemoryAction, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
+use pagewalk_mm::{FullMemoryAction, MappingId, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
 use pagewalk_sim::{
-    Arrangement, DataSideTotals, DesignCounts, DesignSpec, FunctionWalks, Library, Simulation, Structures,
-    System, held_orders,
+    Arrangement, DataSideTotals, DesignCounts, DesignSpec, FunctionWalks, Library, MappingCounts, PageWalks,
+    ProgramFindings, Simulation, Structures, System, held_orders,
 };
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Machines with radix, nested and hashed walkers, memory caches, and handlers with tables in registers or in memory.
@@ -87,36 +88,63 @@ fn run(
     run_whole(designs, arrangement, program, random).0
 }
 
-/// The counts of all designs, and the functions of the first.
+/// The counts of all designs, and who pays on the first.
 fn run_whole(
     designs: &[DesignSpec],
     arrangement: &Arrangement,
     program: &Program,
     random: &mut Random,
-) -> (Vec<DesignCounts>, Vec<Functions>) {
-    let mut experiment = Simulation::new(designs.to_vec(), arrangement).unwrap().keeping_functions();
+) -> (Vec<DesignCounts>, Vec<Payers>) {
+    let mut experiment = Simulation::new(designs.to_vec(), arrangement).unwrap().keeping_walks();
     feed(&mut experiment, program, random);
     let counts = experiment.finish();
-    let functions = functions(&mut experiment, &counts[0]);
-    (counts, functions)
+    let payers = payers(&mut experiment, &counts[0]);
+    (counts, payers)
 }
 
-type Functions = (Asid, Vec<FunctionWalks>);
+/// Who pays in a program.
+#[derive(Debug, PartialEq)]
+struct Payers {
+    process: Asid,
+    functions: Vec<FunctionWalks>,
+    mappings: BTreeMap<MappingId, MappingCounts>,
+    pages: Vec<PageWalks>,
+    heat: Vec<(VirtAddr, MappingId, Vec<u64>)>,
+}
 
-/// The functions of each program on the first machine, whose counts these are. Together they have a program's walks.
-fn functions(experiment: &mut Simulation, first: &DesignCounts) -> Vec<Functions> {
+/// Who pays in each program on the first machine, whose counts these are. Functions, mappings, pages and heat maps each
+/// have a program's walks, and its mappings its pages.
+fn payers(experiment: &mut Simulation, first: &DesignCounts) -> Vec<Payers> {
     let programs = experiment.program_counts();
-    let all: Vec<Functions> = experiment.functions().into_iter().map(|of| (of.process, of.walks)).collect();
+    let of = |of: ProgramFindings<'_>| Payers {
+        heat: of.heat.rows().collect(),
+        process: of.process,
+        functions: of.functions,
+        mappings: of.mappings,
+        pages: of.pages,
+    };
+    let all: Vec<Payers> = experiment.programs().into_iter().map(of).collect();
     let was_killed = first.kernel.as_ref().is_some_and(|kernel| kernel.killed.is_some());
     if was_killed || all.is_empty() {
         assert!(was_killed || first.data_side.is_some() || first.walks() == 0);
         return all;
     }
-    assert!(all.iter().map(|(process, _)| process).eq(programs.iter().map(|(process, _)| process)));
-    for ((_, walks), (_, counts)) in all.iter().zip(&programs) {
-        let sum = |of: fn(&FunctionWalks) -> u64| walks.iter().map(of).sum::<u64>();
-        let sums = [sum(|of| of.walks_fetch), sum(|of| of.walks_data), sum(|of| of.walk_cycles)];
-        assert_eq!(sums, [counts.walks_fetch, counts.walks_data, counts.walk_cycles]);
+    assert!(all.iter().map(|of| of.process).eq(programs.iter().map(|&(process, _)| process)));
+    for (of, (_, counts)) in all.iter().zip(&programs) {
+        let walks = [counts.walks_fetch, counts.walks_data];
+        let sum = |one: fn(&FunctionWalks) -> u64| of.functions.iter().map(one).sum::<u64>();
+        assert_eq!([sum(|one| one.walks_fetch), sum(|one| one.walks_data)], walks);
+        assert_eq!(sum(|one| one.walk_cycles), counts.walk_cycles);
+        let sum = |one: fn(&MappingCounts) -> u64| of.mappings.values().map(one).sum::<u64>();
+        assert_eq!([sum(|one| one.walks_fetch), sum(|one| one.walks_data)], walks);
+        assert_eq!(sum(|one| one.walk_cycles), counts.walk_cycles);
+        // Data sides that share an engine do not count pages.
+        if first.data_side.is_none() {
+            assert_eq!(sum(|one| one.pages_touched), counts.pages_touched);
+        }
+        let sum = |one: fn(&PageWalks) -> u64| of.pages.iter().map(one).sum::<u64>();
+        assert_eq!([sum(|one| one.walks_fetch), sum(|one| one.walks_data)], walks);
+        assert_eq!(of.heat.iter().flat_map(|(_, _, row)| row).sum::<u64>(), walks.iter().sum::<u64>());
     }
     all
 }
@@ -139,7 +167,7 @@ fn check_alone(seed: u64, machine: fn(&mut Random) -> MachineSpec) {
         return;
     }
     let program = program(&mut random);
-    let (alone, own_functions) = run_whole(&designs, &Arrangement::default(), &program, &mut random);
+    let (alone, own_payers) = run_whole(&designs, &Arrangement::default(), &program, &mut random);
     // Programs here make no calls, and end before its clock ticks.
     let quiet = Structures::get("mach3").unwrap();
     assert!(alone[0].instructions < quiet.kernel.tick_instructions);
@@ -149,14 +177,11 @@ fn check_alone(seed: u64, machine: fn(&mut Random) -> MachineSpec) {
         ("on the first of three", Arrangement { cores: 3, ..Arrangement::default() }),
         ("in a quiet structure", Arrangement { structure: Some(quiet), ..Arrangement::default() }),
     ] {
-        let (found, functions) = run_whole(&designs, &arrangement, &program, &mut random);
+        let (found, payers) = run_whole(&designs, &arrangement, &program, &mut random);
         for (design, (found, alone)) in designs.iter().zip(found.iter().zip(&alone)) {
             assert_eq!(found, alone, "{} {what}, seed {seed}", design.name);
         }
-        // Data sides have functions only in the engine in which all composes.
-        if !own_functions.is_empty() {
-            assert_eq!(functions, own_functions, "{} {what}, seed {seed}", designs[0].name);
-        }
+        assert!(payers == own_payers, "{} {what}, seed {seed}", designs[0].name);
     }
 }
 
@@ -238,7 +263,7 @@ fn check_turns(seed: u64) {
         programs.iter().map(|program| run(&designs, &Arrangement::default(), program, &mut random)).collect();
     let arrangement =
         Arrangement { turns: true, global_files: random.below(2) == 0, ..Arrangement::default() };
-    let simulation = || Simulation::new(designs.clone(), &arrangement).unwrap().keeping_functions();
+    let simulation = || Simulation::new(designs.clone(), &arrangement).unwrap().keeping_walks();
     let (mut experiment, mut held) = (simulation(), simulation().on_threads(2, 100));
     let mut done = [0, 0];
     while (0..2).any(|space| done[space] < programs[space].ops.len()) {
@@ -255,7 +280,7 @@ fn check_turns(seed: u64) {
     }
     let counts = experiment.finish();
     assert_eq!((held.finish(), held.program_counts()), (counts.clone(), experiment.program_counts()));
-    assert_eq!(functions(&mut held, &counts[0]), functions(&mut experiment, &counts[0]), "seed {seed}");
+    assert_eq!(payers(&mut held, &counts[0]), payers(&mut experiment, &counts[0]), "seed {seed}");
     for (at, both) in counts.iter().enumerate() {
         let [a, b] = [&alone[0][at], &alone[1][at]];
         let name = format!("{}, seed {seed}", designs[at].name);
@@ -286,13 +311,13 @@ fn check_together(seed: u64) {
         return;
     }
     let program = program(&mut random);
-    let mut simulation = Simulation::new(some.clone(), &arrangement).unwrap().keeping_functions();
+    let mut simulation = Simulation::new(some.clone(), &arrangement).unwrap().keeping_walks();
     if random.below(2) == 0 {
         simulation = simulation.on_threads(2, 1 + random.below(500) as usize);
     }
     feed(&mut simulation, &program, &mut random);
     let together = simulation.finish();
-    functions(&mut simulation, &together[0]);
+    payers(&mut simulation, &together[0]);
     for (design, found) in some.iter().zip(&together) {
         let alone = run(std::slice::from_ref(design), &arrangement, &program, &mut random);
         assert_eq!(found, &alone[0], "{} on {}, seed {seed}", design.name, design.machine.name);

@@ -376,6 +376,11 @@ impl DataSide {
         self.counts.walks
     }
 
+    /// Page-table entries that they read.
+    pub fn walk_references(&self) -> u64 {
+        self.counts.walk_references
+    }
+
     /// Counts so far.
     pub fn counts(&self) -> DataSideCounts {
         let (references, misses) = (self.counts.references, self.counts.level1_misses);
