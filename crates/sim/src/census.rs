@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Entries of the plain machine's TLB, and its ways: few pages miss, and a miss is cheap.
+/// Entries of each of the plain machine's TLBs, and their ways: few pages miss, and a miss is cheap.
 const ENTRIES: (u32, u32) = (4096, 4);
 
 pub(crate) struct Census {
@@ -161,14 +161,14 @@ fn without_walks(counts: &MappingCounts) -> MappingCounts {
     }
 }
 
-/// A machine with the pages of another one, whose only TLB serves all.
+/// A machine with the pages of another one, and a TLB each for fetches and for data, whose order then does not matter.
 fn plain(of: &MachineSpec) -> MachineSpec {
     let huge = of.has_huge_pages().then(|| of.paging.huge());
     let (entries, ways) = ENTRIES;
-    let tlb = TlbSpec {
-        name: "all".to_owned(),
+    let tlb = |name: &str, serves: &[Kind]| TlbSpec {
+        name: name.to_owned(),
         level: 1,
-        serves: Kind::ALL.into_iter().fold(KindSet::default(), KindSet::with),
+        serves: serves.iter().fold(KindSet::default(), |set, &kind| set.with(kind)),
         page_sizes: [of.paging.base()].into_iter().chain(huge).collect(),
         geometry: Geometry::new(entries, Some(ways)).expect("powers of two"),
         reserved: 0,
@@ -183,7 +183,7 @@ fn plain(of: &MachineSpec) -> MachineSpec {
     };
     MachineSpec {
         asids: Asid::COUNT,
-        tlbs: vec![tlb],
+        tlbs: vec![tlb("fetch", &[Kind::Fetch]), tlb("data", &[Kind::Load, Kind::Store])],
         walker: WalkerSpec::Software,
         caches: Vec::new(),
         os: None,
