@@ -56,13 +56,7 @@ impl Program {
 impl Census {
     /// Of programs that run on a design.
     pub fn new(design: &DesignSpec) -> Census {
-        let plain = DesignSpec {
-            machine: plain(&design.machine),
-            policy: Arc::clone(&design.policy),
-            name: design.name.clone(),
-            reach: None,
-            kernel: None,
-        };
+        let plain = DesignSpec::new(&plain(&design.machine), Arc::clone(&design.policy));
         let mut pass = Pass::new(vec![plain], NoObserver).expect("a pass simulates plain machines");
         pass.store.minds_units = true;
         let mut census = Census { pass, runs: Asid::default(), programs: BTreeMap::new() };

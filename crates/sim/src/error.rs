@@ -2,6 +2,7 @@
 
 use crate::fit::KernelError;
 use pagewalk_mm::frames::MemoryError;
+use pagewalk_translate::TrapDrivenError;
 use pagewalk_units::Paging;
 
 /// See [`crate::Pass::DESIGNS_MAX`].
@@ -47,6 +48,12 @@ pub enum PassError {
     /// A data side whose memory cannot be built.
     #[error("machine `{0}`: ranges.memory: {1}")]
     DataSide(String, MemoryError),
+    /// A machine that traps cannot simulate: without mapped page tables.
+    #[error("machine `{0}`: traps simulate software-managed TLBs with [walker.mapped]")]
+    NoTraps(String),
+    /// A machine whose replacement traps cannot simulate.
+    #[error("machine `{0}`: {1}")]
+    Traps(String, TrapDrivenError),
     /// A design with a kernel in a pass of several processes or cores.
     #[error("{0}: in a pass a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),

@@ -62,7 +62,6 @@ mod watched_tlbs;
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
 pub use arrangement::{Arrangement, Sharing, SharingError};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
-pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
 pub use counts::{
     CacheCosts, CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals,
@@ -82,6 +81,6 @@ pub use profile::{
     ProgramFindings, Reach,
 };
 pub use simulation::Simulation;
-pub use spec::DesignSpec;
+pub use spec::{DesignSpec, TrapSpec};
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

@@ -1,6 +1,7 @@
 //! An engine among its streams, with the operating system around them.
 
 use crate::arrangement::Arrangement;
+use crate::by_traps::TrapSimulation;
 use crate::census::Census;
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
@@ -67,6 +68,11 @@ fn engine(
             DataSideError::Memory(machine, why) => PassError::DataSide(machine, why),
             other => unreachable!("the designs are alike: {other}"),
         })?),
+        EngineKind::Traps => {
+            let design = designs.remove(0);
+            let traps = design.traps.expect("traps simulate it");
+            Box::new(TrapSimulation::new(&design, traps, cores)?)
+        }
         EngineKind::System => {
             let system = System::new(designs.remove(0), cores)?;
             Box::new(if arrangement.global_files { system.with_global_files() } else { system })

@@ -16,12 +16,17 @@ pub(crate) enum EngineKind {
     DataSides,
     /// Its own system.
     System,
+    /// Traps.
+    Traps,
 }
 
 impl EngineKind {
     /// The fastest engine that can simulate a design in an arrangement.
     pub fn of(design: &DesignSpec, arrangement: &Arrangement) -> EngineKind {
         let machine = &design.machine;
+        if design.traps.is_some() {
+            return EngineKind::Traps;
+        }
         let is_one_process = !arrangement.turns && arrangement.structure.is_none();
         let is_one_core = arrangement.cores <= 1;
         let has_caches = !machine.caches.is_empty();
@@ -86,7 +91,7 @@ impl Share {
             && match by {
                 EngineKind::Pass => self.knows(design) || self.first_levels.len() < most,
                 EngineKind::DataSides => true,
-                EngineKind::System => false,
+                EngineKind::System | EngineKind::Traps => false,
             }
     }
 

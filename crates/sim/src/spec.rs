@@ -2,7 +2,7 @@
 
 use crate::watched_tlbs::WatchedTlbs;
 use pagewalk_mm::{Kernel, PageSizePolicy, Small};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{MachineSpec, NestedMisses};
 use pagewalk_units::PageSize;
 use std::sync::Arc;
 
@@ -20,12 +20,35 @@ pub struct DesignSpec {
     /// A kernel that builds superpages of many sizes during the run. It replaces `policy`, which is then that of base
     /// pages.
     pub kernel: Option<Kernel>,
+    /// How traps simulate it, if they do: on base pages, under the host's kernel.
+    pub traps: Option<TrapSpec>,
+}
+
+/// How traps simulate a software-managed TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrapSpec {
+    /// Slots of the host's TLB, which is fully associative and replaces at random.
+    pub host: u32,
+    /// The treatment of nested misses.
+    pub nested: NestedMisses,
 }
 
 impl DesignSpec {
     /// A machine under a policy, named after the machine.
     pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
-        DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
+        DesignSpec {
+            name: machine.name.clone(),
+            machine: machine.clone(),
+            policy,
+            reach: None,
+            kernel: None,
+            traps: None,
+        }
+    }
+
+    /// A machine that traps simulate.
+    pub fn by_traps(name: String, machine: &MachineSpec, traps: TrapSpec) -> DesignSpec {
+        DesignSpec { name, traps: Some(traps), ..DesignSpec::new(machine, Arc::new(Small)) }
     }
 
     /// Whether a pass can simulate it. A pass supports no superpages with mapped page tables, and under a kernel

@@ -1,6 +1,6 @@
 //! Batches: the unit in which references are passed on.
 
-use crate::{Dictionary, Event, Ref};
+use crate::{Analysis, Dictionary, Event, Ref};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId};
 
 /// One execution of one block: 8 bytes.
@@ -26,6 +26,16 @@ pub enum Item<'a> {
         /// What happened.
         event: Event,
     },
+}
+
+impl Item<'_> {
+    /// Gives it to an analysis.
+    pub fn play(&self, to: &mut impl Analysis) {
+        match self {
+            Item::Batch(batch) => to.on_batch(batch),
+            Item::Event { at, event } => to.on_event(*at, event),
+        }
+    }
 }
 
 /// Many references of one thread, with the block executions that made them.

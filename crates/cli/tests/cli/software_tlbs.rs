@@ -1,6 +1,7 @@
 //! Software-managed TLBs: what is wrong in their files or on the command line, and misses without a price.
 
 use crate::harness::{BAD_INPUT, Place, USAGE};
+use std::collections::BTreeSet;
 
 const R2000: &str = include_str!("../../../../machines/mips_r2000.toml");
 
@@ -71,10 +72,42 @@ fn by_traps_takes_software_managed_tlbs() {
     for (row, alike) in two.as_array().unwrap().iter().zip(&two.as_array().unwrap()[3..]) {
         assert_eq!(row["metrics"], alike["metrics"], "{}", alike["name"]);
     }
-    for more in [&["--structure", "osf1"][..], &["--cores", "2"], &["--what-if"], &["--os", "asap"]] {
+    for (more, needs) in [
+        (&["--what-if"][..], "other TLBs"),
+        (&["--os", "asap"], "superpages"),
+        (&["--global-files", "--quantum", "1000", "t.pwt"], "global pages"),
+    ] {
         let (what, command) = (more[0], [&["-m", "mips_r2000"], more].concat());
-        by_traps(&command).refuses(USAGE, &["--by-traps sees only misses of one process", what]);
+        by_traps(&command).refuses(USAGE, &["--by-traps sees only misses", what, needs]);
     }
+}
+
+/// Traps of any arrangement count what full simulation of it counts, and each arrangement counts otherwise.
+#[test]
+fn traps_count_alike_in_every_arrangement() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    let mut seen = BTreeSet::new();
+    for more in [
+        &["--cores", "1"][..],
+        &["--structure", "osf1"],
+        &["--structure", "mach3"],
+        &["--structure", "mach3", "--cores", "2"],
+        &["--quantum", "1000", "t.pwt"],
+        &["--quantum", "1000", "--cores", "2", "t.pwt"],
+        &["--quantum", "1000", "--structure", "mach3", "t.pwt"],
+    ] {
+        let simulate = ["simulate", "-q", "--json", "-m", "mips_r2000", "--by-traps", "16"];
+        let result = place.good(&[&simulate, more, &["t.pwt"]].concat()).json();
+        let rows = result["processes"][0]["machines"].as_array().expect("rows").clone();
+        let classes = |row: usize| {
+            ["l1u", "l1k", "l2", "l3"].map(|class| rows[row]["metrics"][format!("misses.{class}")].clone())
+        };
+        assert_eq!(classes(1), classes(0), "{more:?}");
+        assert!(rows[1]["metrics"]["host_misses"].as_u64() >= classes(1)[0].as_u64(), "{more:?}");
+        seen.insert(format!("{:?}", classes(0)));
+    }
+    assert!(seen.len() >= 5, "arrangements change misses: {seen:?}");
 }
 
 #[test]

@@ -201,9 +201,9 @@ impl Experiment {
         (namer, detail): (&Namer, Detail),
         replayed: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
-        match (self.cores, self.by_traps, &self.structure) {
-            (Some(_), ..) => cores::stream(self, source, (namer, detail), replayed),
-            (None, Some(host), _) => traps::stream(self, source, host),
+        match (self.by_traps, self.cores, &self.structure) {
+            (Some(host), ..) => traps::stream(self, source, host),
+            (None, Some(_), _) => cores::stream(self, source, (namer, detail), replayed),
             (None, None, Some(structure)) => {
                 structure::once(self, structure, source, (namer, detail), replayed)
             }
@@ -212,6 +212,22 @@ impl Experiment {
             }
             (None, None, None) => profile::once(self, source, namer, detail, None),
         }
+    }
+
+    /// Simulates streams in turns. `replayed` are the counts under kernels that know the future.
+    fn take_turns<S: Source>(
+        &self,
+        sources: Vec<S>,
+        sharing: &Sharing,
+        (thp, namer): (ThpMode, &Namer),
+        replayed: &[DesignCounts],
+    ) -> Result<(ProcessResult, Vec<Ending>), Error> {
+        if let Some(host) = self.by_traps {
+            return traps::turns(self, sources, host);
+        }
+        let mut all = InterleavedStreams::follow(self, sources, sharing, thp)?;
+        let endings = std::mem::take(&mut all.endings);
+        Ok((all.result(self, &endings, namer, replayed), endings))
     }
 
     /// Simulates all traces together, with a plan's objects moved if there is a plan.
@@ -237,25 +253,24 @@ impl Experiment {
         let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
         let replays = ReplayableTraces { experiment: self, traces, bounds: &bounds, listener };
         let replayed = replays.counts(&Rivals::kernels(self)?.kernels)?;
-        let all = match plan {
-            None => InterleavedStreams::follow(self, readers, sharing, thp)?,
+        let mut namer = Namer::default();
+        namer.until = traces.iter().map(|trace| recorded_at(trace)).collect();
+        let (process, endings) = match plan {
+            None => self.take_turns(readers, sharing, (thp, &namer), &replayed)?,
             Some(_) => {
                 let moved = readers.into_iter().zip(&bounds);
                 let moved = moved.map(|(reader, bound)| RebasedSource::new(reader, bound)).collect();
-                InterleavedStreams::follow(self, moved, sharing, thp)?
+                self.take_turns(moved, sharing, (thp, &namer), &replayed)?
             }
         };
-        for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
+        for (trace, ending) in traces.iter().zip(&endings).filter(|(_, ending)| ending.cut) {
             ending.tell_losses(trace, listener);
         }
-        let reached = all.endings.iter().map(|ending| ending.reached);
+        let reached = endings.iter().map(|ending| ending.reached);
         let paths = traces.iter().map(PathBuf::as_path);
         tell_unreached(&self.window, paths.zip(reached.clone()), listener);
         check_window(&self.window, WindowProgress::by_any(reached), listener)?;
-        let cut = all.endings.iter().any(|ending| ending.cut);
-        let mut namer = Namer::default();
-        namer.until = traces.iter().map(|trace| recorded_at(trace)).collect();
-        let process = all.result(self, &namer, &replayed);
+        let cut = endings.iter().any(|ending| ending.cut);
         replays.check_unchanged(&replayed, &process)?;
         Ok(ExperimentOutcome { result: self.result(engine, host, vec![process]), cut })
     }

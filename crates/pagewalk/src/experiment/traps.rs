@@ -2,16 +2,16 @@
 
 use super::rows::followed;
 use super::spec::Experiment;
+use super::turns::{follow_turns, interleaved};
 use crate::error::{Error, Fault};
 use crate::stream::{Ending, follow};
 use pagewalk_mm::Small;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass, TrapSimulation};
+use pagewalk_sim::{DesignCounts, DesignSpec, PassError, Simulation, TrapSpec};
 use pagewalk_sweep::metrics;
-use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
-use pagewalk_units::RefIndex;
 use std::sync::Arc;
 
 /// The miss classes that a TLB takes part in.
@@ -20,93 +20,86 @@ const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, 
 /// Refuses what traps cannot simulate.
 pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
     let has_own = |machine: &MachineSpec| machine.os.is_some();
+    let has_globals = experiment.sharing.as_ref().is_some_and(|sharing| sharing.global_files);
     let asked = [
-        (!experiment.kernels.is_empty(), "--os"),
-        (experiment.machines.iter().any(has_own), "the [os] of a machine"),
-        (experiment.what_if, "--what-if"),
-        (experiment.sharing.is_some(), "--quantum or --switch-at"),
-        (experiment.cores.is_some(), "--cores"),
-        (experiment.structure.is_some(), "--structure"),
+        (!experiment.kernels.is_empty(), "--os", "superpages"),
+        (experiment.machines.iter().any(has_own), "the [os] of a machine", "superpages"),
+        (experiment.what_if, "--what-if", "other TLBs"),
+        (has_globals, "--global-files", "global pages"),
     ];
-    if let Some((_, what)) = asked.into_iter().find(|(is_asked, _)| *is_asked) {
-        let why = format!("--by-traps sees only misses of one process on base pages, and {what} needs more");
+    if let Some((_, what, needs)) = asked.into_iter().find(|(is_asked, ..)| *is_asked) {
+        let why = format!("--by-traps sees only misses of one TLB's base pages, and {what} needs {needs}");
         return Err(Error::new(Fault::Usage, why).or("leave out one of the two"));
     }
-    experiment.machines.iter().try_for_each(|machine| MachineByTraps::new(machine, host).map(drop))
+    simulation(experiment, host).map(drop)
 }
 
-/// Follows `source` to its end on the experiment's machines, with a host TLB of `host` slots.
+/// Each machine in full, by traps, and by traps that count every nested miss by itself.
+fn simulation(experiment: &Experiment, host: u32) -> Result<Simulation, Error> {
+    let mut designs = Vec::new();
+    for machine in &experiment.machines {
+        let by_traps = |name: String, nested| DesignSpec::by_traps(name, machine, TrapSpec { host, nested });
+        designs.push(DesignSpec::new(machine, Arc::new(Small)));
+        designs.push(by_traps(format!("{} by traps", machine.name), NestedMisses::WithParent));
+        let counted = format!("{} by traps, nested misses counted", machine.name);
+        designs.push(by_traps(counted, NestedMisses::Counted));
+    }
+    Simulation::new(designs, &experiment.arrangement()).map_err(|error| match &error {
+        PassError::NoTraps(machine) => {
+            let why =
+                format!("machine `{machine}`: --by-traps is for software-managed TLBs with [walker.mapped]");
+            Error::new(Fault::Usage, why).or("give one with -m, such as mips_r2000")
+        }
+        PassError::Traps(..) => Error::new(Fault::BadInput, error),
+        _ => Error::new(Fault::Usage, error),
+    })
+}
+
+/// Follows `source` to its end on the experiment's machines, with host TLBs of `host` slots.
 pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (ProcessResult, Ending) {
     let header = source.header().clone();
-    let ways = experiment.machines.iter().map(|machine| MachineByTraps::new(machine, host));
-    let mut ways = ways.collect::<Result<Vec<_>, _>>().expect("the experiment was checked");
-    let ending = follow(source, &experiment.window, &mut ways);
-    let several = ways.len() > 1;
-    let (mut machines, mut advice) = (Vec::new(), Vec::new());
-    for (MachineByTraps { mut pass, by_traps, counted }, MachineSpec { name, .. }) in
-        ways.into_iter().zip(&experiment.machines)
-    {
-        let counts = pass.finish().swap_remove(0);
-        let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
-        machines.push(MachineResult::new(name, metrics(&counts)));
-        machines.push(MachineResult::new(format!("{name} by traps"), trapped(&by_traps)));
-        machines
-            .push(MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)));
-        let of_machine = if several { format!("{name}: ") } else { String::new() };
-        advice.push(format!("{of_machine}{}", comparison(&full, &by_traps, &counted, host)));
-    }
-    let process = ProcessResult { machines, advice: advice.join(" "), ..followed(&header, &ending) };
+    let mut all = simulation(experiment, host).expect("the experiment was checked");
+    let ending = follow(source, &experiment.window, &mut all);
+    let process = result(experiment, &mut all, host, followed(&header, &ending));
     (process, ending)
 }
 
-/// One machine, in full and by traps.
-struct MachineByTraps {
-    pass: Pass,
-    by_traps: TrapSimulation,
-    /// Counts every nested miss by itself.
-    counted: TrapSimulation,
+/// Follows `sources` in the experiment's turns to their ends.
+pub fn turns<S: Source>(
+    experiment: &Experiment,
+    sources: Vec<S>,
+    host: u32,
+) -> Result<(ProcessResult, Vec<Ending>), Error> {
+    let headers: Vec<StreamHeader> = sources.iter().map(|source| source.header().clone()).collect();
+    let mut all = simulation(experiment, host)?;
+    let (endings, _) = follow_turns(experiment, sources, |_, switch, item| {
+        switch.into_iter().for_each(|asid| all.switch_to(asid));
+        item.play(&mut all);
+    });
+    let process = interleaved(experiment, &headers, &endings);
+    Ok((result(experiment, &mut all, host, process), endings))
 }
 
-impl MachineByTraps {
-    fn new(machine: &MachineSpec, host: u32) -> Result<MachineByTraps, Error> {
-        let by_traps = engine(machine, host, NestedMisses::WithParent)?;
-        let counted = engine(machine, host, NestedMisses::Counted)?;
-        let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
-        let pass = pass.map_err(|error| Error::new(Fault::Usage, error))?;
-        Ok(MachineByTraps { pass, by_traps, counted })
+/// The counts of the machines, and whether traps agree.
+fn result(experiment: &Experiment, all: &mut Simulation, host: u32, process: ProcessResult) -> ProcessResult {
+    let several = experiment.machines.len() > 1;
+    let (mut machines, mut advice) = (Vec::new(), Vec::new());
+    for (counts, machine) in all.finish().chunks_exact(3).zip(&experiment.machines) {
+        let [full, by_traps, counted] = counts else { unreachable!("three for each machine") };
+        machines.push(MachineResult::new(&machine.name, metrics(full)));
+        machines.extend([by_traps, counted].map(|of| MachineResult::new(&of.name, trapped(of))));
+        let of_machine = if several { format!("{}: ", machine.name) } else { String::new() };
+        advice.push(format!("{of_machine}{}", comparison(full, by_traps, counted, host)));
     }
+    ProcessResult { machines, advice: advice.join(" "), ..process }
 }
 
-impl Analysis for MachineByTraps {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.pass.on_batch(batch);
-        self.by_traps.on_batch(batch);
-        self.counted.on_batch(batch);
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.pass.on_event(at, event);
-        self.by_traps.on_event(at, event);
-        self.counted.on_event(at, event);
-    }
+fn classes(counts: &DesignCounts) -> SoftwareCounts {
+    counts.software.as_ref().map(|software| software.counts).unwrap_or_default()
 }
 
-fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<TrapSimulation, Error> {
-    let name = &machine.name;
-    match TrapSimulation::new(machine, host, nested) {
-        Some(engine) => {
-            engine.map_err(|error| Error::new(Fault::BadInput, format!("machine `{name}`: {error}")))
-        }
-        None => {
-            let why =
-                format!("machine `{name}`: --by-traps is for software-managed TLBs with [walker.mapped]");
-            Err(Error::new(Fault::Usage, why).or("give one with -m, such as mips_r2000"))
-        }
-    }
-}
-
-fn trapped(engine: &TrapSimulation) -> Metrics {
-    let counts = engine.counts();
+fn trapped(of: &DesignCounts) -> Metrics {
+    let counts = classes(of);
     let mut metrics = Metrics::new();
     for class in CLASSES {
         record_count(&mut metrics, format!("misses.{}", class.name()), counts.of(class));
@@ -117,20 +110,16 @@ fn trapped(engine: &TrapSimulation) -> Metrics {
         ("walks", walks),
         ("walk_references", references),
         ("walk_cycles", counts.total_cycles()),
-        ("host_misses", engine.host_misses()),
+        ("host_misses", of.host_misses.unwrap_or(0)),
     ];
     others.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
     metrics
 }
 
 /// Whether the engines agree, and what the rule for nested misses changes.
-fn comparison(
-    full: &SoftwareCounts,
-    by_traps: &TrapSimulation,
-    counted: &TrapSimulation,
-    host: u32,
-) -> String {
-    let (traps, counted) = (by_traps.counts(), counted.counts());
+fn comparison(full: &DesignCounts, by_traps: &DesignCounts, counted: &DesignCounts, host: u32) -> String {
+    let host_misses = by_traps.host_misses.unwrap_or(0);
+    let [full, traps, counted] = [full, by_traps, counted].map(classes);
     let differs: Vec<&str> =
         CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
     let equal = match differs[..] {
@@ -147,7 +136,6 @@ fn comparison(
         _ => biases.join(", "),
     };
     format!(
-        "{} traps of a host of {host} slots {equal}. Counting every nested miss would give {bias}.",
-        by_traps.host_misses()
+        "{host_misses} traps of a host of {host} slots {equal}. Counting every nested miss would give {bias}."
     )
 }

@@ -6,7 +6,7 @@ use super::rows::{self, compared, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::findings::Payers;
-use crate::findings::{Detail, Namer};
+use crate::findings::{Detail, Namer, blank};
 use crate::listener::Listener;
 use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
@@ -16,7 +16,7 @@ use pagewalk_report::schema::{ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts, Sharing};
 use pagewalk_sweep::named_together;
-use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
+use pagewalk_trace::{Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 use std::cmp::Ordering;
 
@@ -66,44 +66,15 @@ impl InterleavedStreams {
         for (stream, _) in (0..).zip(&all.headers).filter(|(_, header)| header.origin == Origin::Fork) {
             all.shared.begin_as_child(Asid::new(stream).expect("there are not more streams"));
         }
-        let windows = sources.into_iter().map(|source| Window::new(source, experiment.window));
-        all.take_turns(Interleave::new(windows.collect(), sharing.turns.clone()));
+        let InterleavedStreams { shared, otherwise, alone, .. } = &mut all;
+        (all.endings, all.switches) = follow_turns(experiment, sources, |stream, switch, item| {
+            if let Some(asid) = switch {
+                shared.switch_to(asid);
+                otherwise.switch_to(asid);
+            }
+            [&mut *shared, otherwise, &mut alone[stream]].into_iter().for_each(|to| item.play(to));
+        });
         Ok(all)
-    }
-
-    fn take_turns<S: Source>(&mut self, mut streams: Interleave<Window<S>>) {
-        let mut runs = 0;
-        loop {
-            let (stream, item) = match streams.next_item() {
-                Ok(Some(turn)) => turn,
-                Ok(None) => break,
-                Err((stream, error)) => {
-                    if !streams.source(stream).has_ended() {
-                        self.endings[stream].cut_by(&error);
-                    }
-                    continue;
-                }
-            };
-            if stream != runs {
-                self.switches += 1;
-                runs = stream;
-                let asid = Asid::new(stream as u32).expect("there are not more streams");
-                self.shared.switch_to(asid);
-                self.otherwise.switch_to(asid);
-            }
-            if let Item::Event { event, .. } = &item {
-                note(&mut self.endings[stream], event);
-            }
-            for pass in [&mut self.shared, &mut self.otherwise, &mut self.alone[stream]] {
-                match &item {
-                    Item::Batch(batch) => pass.on_batch(batch),
-                    Item::Event { at, event } => pass.on_event(*at, event),
-                }
-            }
-        }
-        for (stream, ending) in self.endings.iter_mut().enumerate() {
-            ending.reached = WindowProgress::of(streams.source(stream));
-        }
     }
 
     /// All processes as one: counters of the machines, and of each process. `replayed` are the counts under kernels
@@ -111,6 +82,7 @@ impl InterleavedStreams {
     pub fn result(
         mut self,
         experiment: &Experiment,
+        endings: &[Ending],
         namer: &Namer,
         replayed: &[DesignCounts],
     ) -> ProcessResult {
@@ -129,28 +101,73 @@ impl InterleavedStreams {
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
         let further = if self.cores > 1 { &further[..] } else { &further[..1] };
         let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), further);
-        let names: Vec<&str> = self.headers.iter().map(|header| header.program.as_str()).collect();
+        let mut process = interleaved(experiment, &self.headers, endings);
+        process.losses.extend(losses);
         ProcessResult {
-            pid: 0,
-            parent: 0,
-            origin: "interleaved".to_owned(),
-            program: named_together(&names),
-            command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
-            ended: "interleaved".to_owned(),
-            losses: self.endings.iter().flat_map(Ending::told_losses).chain(losses).collect(),
-            cut_short: None,
-            thp_disable: None,
-            inferred_gap: self.headers.iter().find_map(|header| header.inferred_gap),
-            structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
             attribution,
             heat,
-            reach: Vec::new(),
             what_if,
             kernels,
+            ..process
         }
     }
+}
+
+/// Streams that took turns, as one process without counters.
+pub fn interleaved(experiment: &Experiment, headers: &[StreamHeader], endings: &[Ending]) -> ProcessResult {
+    let names: Vec<&str> = headers.iter().map(|header| header.program.as_str()).collect();
+    ProcessResult {
+        pid: 0,
+        parent: 0,
+        origin: "interleaved".to_owned(),
+        program: named_together(&names),
+        command_line: headers.iter().flat_map(|header| header.arguments.clone()).collect(),
+        ended: "interleaved".to_owned(),
+        losses: endings.iter().flat_map(Ending::told_losses).collect(),
+        inferred_gap: headers.iter().find_map(|header| header.inferred_gap),
+        structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
+        ..blank(&headers[0])
+    }
+}
+
+/// Follows `sources` in the experiment's turns to their ends: `play` hears which stream did what, and to whom the
+/// processor switched before. Returns how each
+/// ended, and the switches between them.
+pub fn follow_turns<S: Source>(
+    experiment: &Experiment,
+    sources: Vec<S>,
+    mut play: impl FnMut(usize, Option<Asid>, &Item<'_>),
+) -> (Vec<Ending>, u64) {
+    let sharing = experiment.sharing.as_ref().expect("they take turns");
+    let mut endings: Vec<Ending> = sources.iter().map(|_| Ending::default()).collect();
+    let windows = sources.into_iter().map(|source| Window::new(source, experiment.window));
+    let mut streams = Interleave::new(windows.collect(), sharing.turns.clone());
+    let (mut runs, mut switches) = (0, 0);
+    loop {
+        let (stream, item) = match streams.next_item() {
+            Ok(Some(turn)) => turn,
+            Ok(None) => break,
+            Err((stream, error)) => {
+                if !streams.source(stream).has_ended() {
+                    endings[stream].cut_by(&error);
+                }
+                continue;
+            }
+        };
+        let switch = (stream != runs).then(|| Asid::new(stream as u32).expect("there are not more streams"));
+        switches += u64::from(switch.is_some());
+        runs = stream;
+        if let Item::Event { event, .. } = &item {
+            note(&mut endings[stream], event);
+        }
+        play(stream, switch, &item);
+    }
+    for (stream, ending) in endings.iter_mut().enumerate() {
+        ending.reached = WindowProgress::of(streams.source(stream));
+    }
+    (endings, switches)
 }
 
 /// Checks that so many traces can take turns.

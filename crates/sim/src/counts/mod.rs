@@ -92,6 +92,8 @@ pub struct DesignCounts {
     pub kernel: Option<KernelTotals>,
     /// Counts of a software-managed TLB whose page tables are mapped.
     pub software: Option<SoftwareTotals>,
+    /// Misses of the host's TLB, each a trap, if traps simulate the design.
+    pub host_misses: Option<u64>,
     /// Counts of a data side.
     pub data_side: Option<Box<DataSideTotals>>,
     /// Memory over time, under the design's own kernel.

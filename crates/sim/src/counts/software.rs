@@ -3,7 +3,7 @@
 use pagewalk_translate::{MissClass, SoftwareCounts, SoftwareMmu};
 
 /// Counts of a software-managed TLB and its handlers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SoftwareTotals {
     /// The operating system that provides the handlers.
     pub system: String,

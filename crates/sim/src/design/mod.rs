@@ -1,7 +1,7 @@
 //! One design: a machine under a page-size policy.
 
 pub(crate) mod first_level;
-mod identifiers;
+pub(crate) mod identifiers;
 pub(crate) mod os;
 mod prefetch;
 pub(crate) mod reach;

@@ -130,6 +130,7 @@ impl<O: Observer> Pass<O> {
                 ..Cycles::new(&prices(&below.machine.cost), self.executed.instructions, below.lower_hits)
             },
             software,
+            host_misses: None,
             data_side: None,
             arrays,
         }

@@ -106,6 +106,7 @@ impl System {
             untouched_bytes: self.untouched_bytes(),
             kernel: self.kernel_totals(),
             memory_samples: self.samples(),
+            host_misses: None,
             data_side: None,
             cycles: Cycles {
                 walk: counts.walk_cycles,

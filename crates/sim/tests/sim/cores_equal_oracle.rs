@@ -117,7 +117,7 @@ fn check(seed: u64) {
         let (paging, policy) = &pagings[random.below(3) as usize];
         let name = format!("{} {paging:?}, {cores} cores", machine.name);
         slows.push(Cores::new(&machine, *paging, cores));
-        specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None, kernel: None });
+        specs.push(DesignSpec { name, ..DesignSpec::new(&machine, Arc::clone(policy)) });
     }
     let systems = Systems::new(&specs, cores);
     let mut both = (Pass::with_cores(specs, cores).unwrap(), systems);
@@ -168,8 +168,7 @@ fn check_caches(seed: u64) {
     let program = random::program(&mut random, true, &libraries);
     let machine = machine_with_caches(&mut random);
     let mut slow = Cores::new(&machine, Paging::Small, cores);
-    let spec =
-        DesignSpec { name: "m".to_owned(), machine, policy: Arc::new(Small), reach: None, kernel: None };
+    let spec = DesignSpec { name: "m".to_owned(), ..DesignSpec::new(&machine, Arc::new(Small)) };
     let mut system = System::new(spec, cores).unwrap();
     run(&program, threads, &mut system, std::slice::from_mut(&mut slow), &mut random);
     for core in 0..cores {
@@ -208,8 +207,7 @@ fn a_number_given_again_brings_no_time_with_it() {
         (1, vec![read(s), read(t), read(r)]),
     ];
     let policy: Arc<dyn PageSizePolicy> = Arc::new(Everything);
-    let spec =
-        DesignSpec { name: "m".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
+    let spec = DesignSpec { name: "m".to_owned(), ..DesignSpec::new(&machine, policy) };
     let mut pass = Pass::with_cores(vec![spec], 2).unwrap();
     let mut slow = Cores::new(&machine, Paging::Everything, 2);
     for (core, ops) in turns {

@@ -19,7 +19,7 @@ fn machine(base: &str) -> MachineSpec {
 }
 
 fn design(machine: MachineSpec) -> DesignSpec {
-    DesignSpec { name: machine.name.clone(), machine, policy: Arc::new(Small), reach: None, kernel: None }
+    DesignSpec::new(&machine, Arc::new(Small))
 }
 
 /// Pages touched and walks by data, after these operations. `Run` loads the byte at its address.

@@ -63,10 +63,7 @@ fn check(seed: u64, plain: bool) {
         for (paging, policy) in pagings.iter().filter(|_| random.below(4) > 0 || seed.is_multiple_of(7)) {
             specs.push(DesignSpec {
                 name: format!("{} {paging:?}", machine.name),
-                machine: machine.clone(),
-                policy: Arc::clone(policy),
-                reach: None,
-                kernel: None,
+                ..DesignSpec::new(machine, Arc::clone(policy))
             });
             slows.push(Slow::new(machine, *paging));
         }

@@ -18,8 +18,7 @@ use std::sync::Arc;
 type Found = ([u64; 4], Option<CacheCosts>);
 
 fn alone(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> Found {
-    let spec =
-        DesignSpec { name: "alone".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
+    let spec = DesignSpec { name: "alone".to_owned(), ..DesignSpec::new(machine, policy) };
     let mut pass = Pass::new(vec![spec], NoObserver).unwrap();
     feed(&mut pass, program, &mut Random::new(1));
     let counts = &pass.finish()[0];

@@ -89,7 +89,7 @@ fn check(seed: u64) {
         let (paging, policy) = &pagings[paging];
         let name = format!("{} {paging:?} {} identifiers", machine.name, machine.asids);
         slows.push(Spaces::new(&machine, *paging, spaces, global_files));
-        specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None, kernel: None });
+        specs.push(DesignSpec { name, ..DesignSpec::new(&machine, Arc::clone(policy)) });
     }
     let mut systems = Systems::new(&specs, 1);
     let mut pass = Pass::new(specs, NoObserver).unwrap();

@@ -3,7 +3,7 @@
 use crate::random::{Op, Program, Random};
 use crate::slow;
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, TrapSimulation};
+use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Library, NoObserver, Pass, Simulation, TrapSpec};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Ref, Site};
 use pagewalk_translate::{MissClass, NestedMisses};
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
@@ -89,11 +89,14 @@ fn a_reference_across_the_end_touches_one_page() {
 #[test]
 fn trap_driven_engines_take_them_too() {
     let machine = Library::get("mips_r2000").unwrap();
-    let mut engine = TrapSimulation::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
+    let traps = TrapSpec { host: 64, nested: NestedMisses::WithParent };
+    let design = DesignSpec::by_traps("by traps".to_owned(), &machine, traps);
+    let mut engine = Simulation::new(vec![design], &Arrangement::default()).unwrap();
     let program = at_the_top();
     slow::feed(&mut engine, &program, &mut Random::new(1));
     let full = counts("mips_r2000", Arc::new(Small), &program).software.unwrap();
+    let counts = engine.finish().swap_remove(0).software.unwrap().counts;
     for class in [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3] {
-        assert_eq!(engine.counts().of(class), full.counts.of(class), "{class:?}");
+        assert_eq!(counts.of(class), full.counts.of(class), "{class:?}");
     }
 }

@@ -1,9 +1,12 @@
 //! Trap-driven simulation against full simulation, count for count: random machines on random hosts, streams of several
 //! address spaces with pages of the kernel and unmaps.
 
-use crate::random::cases;
+use crate::random::{self, Program, Random, cases};
+use crate::slow::feed;
 use pagewalk_mm::Small;
-use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, TrapSimulation};
+use pagewalk_sim::{
+    Arrangement, DesignCounts, DesignSpec, Library, NoObserver, Pass, Simulation, Structures, TrapSpec,
+};
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Ref, Site, Span};
 use pagewalk_translate::{
     Asid, MachineSpec, MissClass, NestedMisses, RefillRequest, SoftwareCounts, SoftwareMmu, SoftwareSpec,
@@ -118,6 +121,59 @@ proptest! {
     }
 }
 
+/// The classes that a TLB takes part in.
+const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
+
+fn classes(counts: &DesignCounts) -> [u64; CLASSES.len()] {
+    CLASSES.map(|class| counts.software.as_ref().unwrap().counts.of(class))
+}
+
+fn trapped(machine: &MachineSpec, host: u32) -> DesignSpec {
+    let traps = TrapSpec { host, nested: NestedMisses::WithParent };
+    DesignSpec::by_traps("by traps".to_owned(), machine, traps)
+}
+
+/// Programs in turns, on cores and among servers miss as in full simulation, however many identifiers there are.
+fn check_arrangement(seed: u64) {
+    let mut random = Random::new(seed);
+    let arrangement = Arrangement {
+        turns: random.below(2) == 0,
+        cores: 1 + random.below(3) as usize,
+        structure: (random.below(2) == 0).then(|| Structures::get("mach3").unwrap()),
+        ..Arrangement::default()
+    };
+    let asids = random.of(&[0, 1, 2, 64]);
+    let machine = MachineSpec { asids, ..Library::get("mips_r2000").unwrap() };
+    let host = 1 + random.below(80) as u32;
+    let designs = vec![DesignSpec::new(&machine, Arc::new(Small)), trapped(&machine, host)];
+    let mut simulation = Simulation::new(designs, &arrangement).unwrap();
+    let programs = [(); 3].map(|()| random::program(&mut random, true, &[]));
+    let mut done = [0; 3];
+    for _ in 0..20 {
+        let space = if arrangement.turns { random.below(3) as usize } else { 0 };
+        let Program { blocks, ops, .. } = &programs[space];
+        let end = (done[space] + 1 + random.below(200) as usize).min(ops.len());
+        let ops = ops[done[space]..end].to_vec();
+        let turn = Program { thread: ThreadId(1 + random.below(4) as u32), blocks: blocks.clone(), ops };
+        done[space] = end;
+        simulation.switch_to(Asid::new(space as u32).unwrap());
+        feed(&mut simulation, &turn, &mut random);
+    }
+    let [full, by_traps] = &simulation.finish()[..] else { unreachable!("two designs") };
+    assert_eq!(classes(by_traps), classes(full), "seed {seed}");
+    assert_eq!(by_traps.instructions, full.instructions, "seed {seed}");
+    assert_eq!(by_traps.data_references, full.data_references, "seed {seed}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_arrangement_counts_alike(seed in any::<u64>()) {
+        check_arrangement(seed);
+    }
+}
+
 /// A host TLB smaller than the simulated one causes additional nested misses.
 #[test]
 fn counting_every_nested_miss_overstates_them() {
@@ -162,13 +218,11 @@ fn references_without_code_are_taken() {
         wide: false,
         blocks: &blocks,
     };
-    let mut engine = TrapSimulation::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
+    let mut engine = Simulation::new(vec![trapped(&machine, 64)], &Arrangement::default()).unwrap();
     engine.on_batch(&batch);
     let mut pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();
     pass.on_batch(&batch);
     let full = pass.finish().remove(0).software.unwrap();
-    for class in [MissClass::L1u, MissClass::L2, MissClass::L3] {
-        assert_eq!(engine.counts().of(class), full.counts.of(class), "{class:?}");
-    }
-    assert!(engine.counts().of(MissClass::L1u) >= 90);
+    assert_eq!(classes(&engine.finish()[0]), CLASSES.map(|class| full.counts.of(class)));
+    assert!(full.counts.of(MissClass::L1u) >= 90);
 }

@@ -122,6 +122,12 @@ impl TrapDriven {
         self.host.remove(key);
     }
 
+    /// Drops pages, not those of tables, by their keys.
+    pub fn remove_pages(&mut self, is_gone: impl Fn(u64) -> bool) {
+        let gone: Vec<u64> = self.slots.keys().filter(|&key| Entry::is_page(key) && is_gone(key)).collect();
+        gone.into_iter().for_each(|key| self.remove(key));
+    }
+
     /// Whether the simulated TLB includes the host's.
     pub fn is_included(&self) -> bool {
         self.host.keys().all(|key| self.slots.contains(key))
