@@ -229,9 +229,9 @@ pub struct MappingRow {
     pub late_blocks_small_anyway: u64,
     /// Touched base pages of the first machine.
     pub pages_touched: u64,
-    /// Fetches from it.
+    /// Fetches from it. A reference that crosses into another page counts for both.
     pub references_fetch: u64,
-    /// Loads, stores and modifies in it.
+    /// Loads, stores and modifies in it, likewise.
     pub references_data: u64,
     /// Walks by fetches.
     pub walks_fetch: u64,

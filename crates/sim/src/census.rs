@@ -96,6 +96,7 @@ impl Census {
         let mut counted = BTreeMap::new();
         for (&process, program) in programs.iter_mut() {
             program.makers.finish();
+            program.heat.cover(pass.executed.instructions);
             pass.switch_to(process);
             let mappings = pass.mapping_counts().into_iter();
             let mut mappings: BTreeMap<_, _> =

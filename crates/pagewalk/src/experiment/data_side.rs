@@ -106,10 +106,11 @@ fn advice(machines: &[MachineResult]) -> String {
     let all = [told("miss_cycles", "time on misses"), told("energy_pj.all", "energy on translation")];
     let all: Vec<String> = all.into_iter().flatten().collect();
     match machines.len() {
-        1 => format!(
-            "Name other machines with -m to compare {} with, such as karakostas_rmm_lite.",
-            first.name
-        ),
+        1 => {
+            let other =
+                if first.name == "karakostas_rmm_lite" { "karakostas_thp" } else { "karakostas_rmm_lite" };
+            format!("Name other machines with -m to compare {} with, such as {other}.", first.name)
+        }
         _ => format!("Against {}: {}.", first.name, all.join("; ")),
     }
 }

@@ -19,8 +19,8 @@ pub fn payers(
     headers: &[StreamHeader],
     system: &mut sim::Simulation,
 ) -> Payers {
-    let owner = |header: &StreamHeader| experiment.sharing.is_some().then(|| program(header));
-    let mut payers = namer.programs(headers, system.programs(), owner, detail);
+    let owners = if experiment.sharing.is_some() { programs(headers) } else { Vec::new() };
+    let mut payers = namer.programs(headers, system.programs(), &owners, detail);
     payers.attribution.groups = groups(experiment, headers, system);
     payers
 }
@@ -28,7 +28,8 @@ pub fn payers(
 /// The groups of a finished arrangement of these streams. A lone process is no group: it is the whole.
 fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Simulation) -> Vec<Group> {
     let takes_turns = experiment.sharing.is_some();
-    let program = |space: Asid| headers.get(space.index()).map(program);
+    let names = programs(headers);
+    let program = |space: Asid| names.get(space.index()).cloned();
     let mut groups = Vec::new();
     if takes_turns || experiment.structure.is_some() {
         let process =
@@ -74,11 +75,20 @@ fn group(kind: &str, name: String, metrics: Metrics) -> Group {
     Group { kind: kind.to_owned(), name, metrics }
 }
 
-/// The name of a stream's program in a group.
-fn program(header: &StreamHeader) -> String {
-    match header.pid {
-        // Formats of other tools do not tell it.
-        0 => header.program.clone(),
-        pid => format!("{} (pid {pid})", header.program),
-    }
+/// The names of streams' programs in groups: with their numbers if several are alike.
+fn programs(headers: &[StreamHeader]) -> Vec<String> {
+    let is_alike =
+        |one: &StreamHeader, other: &StreamHeader| (&one.program, one.pid) == (&other.program, other.pid);
+    let name = |(number, header): (usize, &StreamHeader)| {
+        // Formats of other tools tell no process.
+        let pid = (header.pid != 0).then(|| format!("pid {}", header.pid));
+        let alike = headers.iter().filter(|other| is_alike(header, other)).count();
+        let number = (alike > 1).then(|| format!("trace {}", number + 1));
+        let which: Vec<String> = pid.into_iter().chain(number).collect();
+        match which.is_empty() {
+            true => header.program.clone(),
+            false => format!("{} ({})", header.program, which.join(", ")),
+        }
+    };
+    headers.iter().enumerate().map(name).collect()
 }

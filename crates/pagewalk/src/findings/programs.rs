@@ -21,13 +21,13 @@ pub struct Payers {
 }
 
 impl Namer {
-    /// Mappings, functions and pages of programs, costliest first. `headers`: of their streams, by process. `program`
-    /// names one if there are several.
+    /// Mappings, functions and pages of programs, costliest first. `headers`: of their streams, by process. `owners`:
+    /// their names, if several take turns.
     pub fn programs(
         &self,
         headers: &[StreamHeader],
         programs: Vec<ProgramFindings<'_>>,
-        program: impl Fn(&StreamHeader) -> Option<String>,
+        owners: &[String],
         detail: Detail,
     ) -> Payers {
         let mut payers = Payers::default();
@@ -35,9 +35,8 @@ impl Namer {
         let is_lone = programs.len() == 1;
         for mut of in programs {
             let number = of.process.index();
-            let header = headers.get(number);
-            let pid = header.map_or(0, |header| header.pid);
-            let owner = header.and_then(&program);
+            let pid = headers.get(number).map_or(0, |header| header.pid);
+            let owner = owners.get(number).cloned();
             let own = self.mappings_of(&mut of, detail).into_iter();
             named.extend(own.map(|row| MappingRow { process: owner.clone(), ..row }));
             let (rows, jit) = self.functions((pid, number), of.functions, of.space, &MachineWaits::default());

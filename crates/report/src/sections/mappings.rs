@@ -14,6 +14,9 @@ pub(super) const SECTION: Section = Section {
     make,
 };
 
+/// What rows leave out in an operating system's structure.
+const VISITORS: &str = "Those of its kernel and servers are among all walks, and in no row.";
+
 /// The parts of bars of walks.
 pub(super) const LEGEND: [(&str, &str); 2] = [("data", "data references"), ("fetch", "instruction fetches")];
 
@@ -35,7 +38,8 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         ..Table::default()
     };
     let parts = vec![Part::Legend(LEGEND.into()), Part::Table(table)];
-    Some(Content { finding: first(costliest, all), parts, ..Content::default() })
+    let lead = process.structure.is_some().then(|| format!("{} {VISITORS}", SECTION.lead));
+    Some(Content { finding: first(costliest, all), lead, parts })
 }
 
 fn columns() -> Vec<Column> {

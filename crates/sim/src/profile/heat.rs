@@ -95,13 +95,24 @@ impl HeatMap {
         })
     }
 
-    pub(crate) fn add(&mut self, address: VirtAddr, mapping: MappingId, instructions: u64) {
+    /// Covers the time up to an instruction.
+    pub(crate) fn cover(&mut self, instructions: u64) {
+        self.column_of(instructions);
+    }
+
+    /// The column of an instruction.
+    fn column_of(&mut self, instructions: u64) -> usize {
         let mut column = (instructions >> self.column_shift) as usize;
         while column >= COLUMNS_MAX {
             self.fold_columns();
             column >>= 1;
         }
         self.columns = self.columns.max(column + 1);
+        column
+    }
+
+    pub(crate) fn add(&mut self, address: VirtAddr, mapping: MappingId, instructions: u64) {
+        let column = self.column_of(instructions);
         let key = (address.0 >> self.row_shift, mapping);
         let rows = self.rows.len();
         self.rows.entry(key).or_insert_with(|| Row::new(column)).add(column, 1);

@@ -189,6 +189,8 @@ impl Profile {
     pub fn finish(&mut self) -> ProfileResult<'_> {
         self.makers.finish();
         let counts = self.pass.finish();
+        let executed = self.pass.executed.instructions;
+        self.pass.observer_mut().heat.cover(executed);
         let others = self.others.as_mut().map_or_else(Vec::new, Simulation::finish);
         let of_machine = |place: &MachinePlace| match *place {
             MachinePlace::Pass(design) => counts[design].clone(),
