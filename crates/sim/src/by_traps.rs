@@ -2,6 +2,7 @@
 //! the machine drops: pages that are unmapped, and address spaces that lose their identifiers.
 
 use crate::counts::{DesignCounts, SoftwareTotals, SpaceCounts};
+use crate::deal::Deal;
 use crate::design::identifiers::Identifiers;
 use crate::error::PassError;
 use crate::pages::pages_of;
@@ -37,8 +38,7 @@ pub(crate) struct TrapSimulation {
     base: PageSize,
     cores: Vec<TrapCore>,
     core: usize,
-    /// Threads in order of appearance, assigned to cores round robin.
-    threads: Vec<(Asid, ThreadId)>,
+    threads: Deal<(Asid, ThreadId)>,
     spaces: BTreeMap<Asid, TrappedSpace>,
     runs: Asid,
     executed: SpaceCounts,
@@ -79,7 +79,7 @@ impl TrapSimulation {
             base: machine.paging.base(),
             cores: (0..cores).map(core).collect(),
             core: 0,
-            threads: Vec::new(),
+            threads: Deal::default(),
             spaces: BTreeMap::new(),
             runs: Asid::default(),
             executed: SpaceCounts::default(),
@@ -110,13 +110,7 @@ impl TrapSimulation {
         if self.cores.len() == 1 {
             return;
         }
-        let wanted = (self.runs, thread);
-        let known = self.threads.iter().position(|&other| other == wanted);
-        let number = known.unwrap_or_else(|| {
-            self.threads.push(wanted);
-            self.threads.len() - 1
-        });
-        self.core = number % self.cores.len();
+        self.core = self.threads.core_of((self.runs, thread), self.cores.len());
         self.enter_core(self.runs);
     }
 

@@ -31,6 +31,7 @@ mod classes;
 mod code_lines;
 mod counts;
 mod data_side;
+mod deal;
 mod design;
 mod error;
 mod fetch;

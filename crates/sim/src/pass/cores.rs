@@ -6,6 +6,7 @@
 //! shared array belongs to the running core's design, and moves with every switch.
 
 use crate::classes::CLASSES;
+use crate::deal::Deal;
 use crate::design::first_level::resident;
 use crate::store::PageStore;
 use crate::store::entry::EntryId;
@@ -25,8 +26,7 @@ pub(crate) struct Core {
 pub(crate) struct Cores {
     pub all: Vec<Core>,
     pub runs: usize,
-    /// Threads in order of appearance, assigned to cores round robin.
-    threads: Vec<ThreadId>,
+    threads: Deal<ThreadId>,
     /// Designs per core.
     pub designs: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Cores {
 impl Cores {
     /// `count` cores with `designs` each; the first runs.
     pub fn new(count: usize, designs: usize) -> Cores {
-        Cores { all: vec![Core::default(); count], runs: 0, threads: Vec::new(), designs }
+        Cores { all: vec![Core::default(); count], runs: 0, threads: Deal::default(), designs }
     }
 
     /// The designs of a core, one bit each.
@@ -44,12 +44,7 @@ impl Cores {
 
     /// The core on which a thread runs.
     pub fn of(&mut self, thread: ThreadId) -> usize {
-        let known = self.threads.iter().position(|&other| other == thread);
-        let number = known.unwrap_or_else(|| {
-            self.threads.push(thread);
-            self.threads.len() - 1
-        });
-        number % self.all.len()
+        self.threads.core_of(thread, self.all.len())
     }
 }
 

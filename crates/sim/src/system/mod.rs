@@ -37,6 +37,7 @@ use crate::caches::WalkCost;
 use crate::classes::{CLASSES, FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
 use crate::data_side::{DesignMemory, Segments};
+use crate::deal::Deal;
 use crate::design::Identifiers;
 use crate::error::PassError;
 use crate::fit::{colored_cache, held_order};
@@ -92,7 +93,7 @@ pub struct System {
     /// The running core.
     core: usize,
     /// Threads in order of appearance.
-    threads: Vec<(Asid, ThreadId)>,
+    threads: Deal<(Asid, ThreadId)>,
     processes: FxHashMap<Asid, Process>,
     /// The process whose kernel has the shared physical memory, if there is one.
     holder: Option<Asid>,
@@ -161,7 +162,7 @@ impl System {
             side,
             cores,
             core: 0,
-            threads: Vec::new(),
+            threads: Deal::default(),
             processes: FxHashMap::default(),
             holder: None,
             visitors: BTreeSet::from([Asid::GLOBAL]),
@@ -272,13 +273,7 @@ impl System {
         if self.cores.len() == 1 {
             return;
         }
-        let wanted = (self.asid, thread);
-        let known = self.threads.iter().position(|&other| other == wanted);
-        let number = known.unwrap_or_else(|| {
-            self.threads.push(wanted);
-            self.threads.len() - 1
-        });
-        let core = number % self.cores.len();
+        let core = self.threads.core_of((self.asid, thread), self.cores.len());
         if core != self.core {
             let [from, to] = self.cores.get_disjoint_mut([self.core, core]).expect("two cores");
             from.tlbs.give_shared(&mut to.tlbs);
