@@ -91,7 +91,8 @@ fn result(experiment: &Experiment, all: &mut Simulation, host: u32, process: Pro
         let of_machine = if several { format!("{}: ", machine.name) } else { String::new() };
         advice.push(format!("{of_machine}{}", comparison(full, by_traps, counted, host)));
     }
-    ProcessResult { machines, advice: advice.join(" "), ..process }
+    let structure = experiment.structure.as_ref().map(|structure| structure.name.clone());
+    ProcessResult { structure, machines, advice: advice.join(" "), ..process }
 }
 
 fn classes(counts: &DesignCounts) -> SoftwareCounts {
