@@ -25,7 +25,7 @@ use crate::spec::DesignSpec;
 use pagewalk_mm::Kernel;
 use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_trace::{Analysis, Batch, Event, Stretch};
-use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_translate::Asid;
 use pagewalk_units::{RefIndex, SpaceId};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -158,7 +158,7 @@ impl Simulation {
 
     /// Keeps who pays on the first machine. Call it before the run.
     pub fn keeping_walks(mut self) -> Simulation {
-        if !has_segment(&self.first.machine) {
+        if !self.first.machine.has_segment() {
             self.players[0].keep_walks(&self.first);
         }
         self
@@ -206,10 +206,6 @@ impl Analysis for Simulation {
     }
 }
 
-fn has_segment(machine: &MachineSpec) -> bool {
-    machine.data_side.as_ref().is_some_and(|side| side.segment.is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +213,7 @@ mod tests {
     use crate::{Library, Structures};
     use pagewalk_mm::Small;
     use pagewalk_mm::structure::Reference;
+    use pagewalk_translate::MachineSpec;
     use pagewalk_units::{Kind, VirtAddr};
     use std::sync::Arc;
 

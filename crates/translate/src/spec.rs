@@ -400,6 +400,11 @@ impl MachineSpec {
         }
     }
 
+    /// Whether it has a direct segment. Which walks that saves is known only at the end of a run.
+    pub fn has_segment(&self) -> bool {
+        self.data_side.as_ref().is_some_and(|side| side.segment.is_some())
+    }
+
     /// The number of the last TLB level.
     pub fn last_level(&self) -> u8 {
         self.tlbs.iter().map(|tlb| tlb.level).max().unwrap_or(1)

@@ -21,7 +21,9 @@ pub fn payers(
 ) -> Payers {
     let owners = if experiment.sharing.is_some() { programs(headers) } else { Vec::new() };
     let mut payers = namer.programs(headers, system.programs(), &owners, detail);
-    payers.attribution.groups = groups(experiment, headers, system);
+    if !experiment.machines[0].has_segment() {
+        payers.attribution.groups = groups(experiment, headers, system);
+    }
     payers
 }
 
