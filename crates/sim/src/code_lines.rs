@@ -90,11 +90,15 @@ impl LineRun {
 #[derive(Clone, Copy)]
 struct BlockLines {
     first: u64,
-    /// How far the second is from it; 0 if there is none.
+    /// How far the second is from it; 0 if there is none, or it is too far and among the others.
     second: i32,
     /// Lines looked up, and [`BlockLines::HAS_OTHERS`].
     lookups: u32,
 }
+
+/// The line of a block without instructions. No cache has it, whatever its lines and the address space: these leave at
+/// least three bits above a line's number.
+const NO_LINE: u64 = 1 << 63;
 
 impl BlockLines {
     /// Set if there are more than two.
@@ -109,8 +113,7 @@ impl BlockLines {
         let mut seen = HashSet::new();
         all.retain(|&line| seen.insert(line));
         all.reverse();
-        // A block without instructions uses a line that no cache has.
-        let first = all.first().copied().unwrap_or(u64::MAX - 1);
+        let first = all.first().copied().unwrap_or(NO_LINE);
         let distance = |line: u64| i32::try_from(line.wrapping_sub(first) as i64).ok();
         let second = all.get(1).and_then(|&line| distance(line));
         let more = all.get(1 + usize::from(second.is_some())..).unwrap_or_default();
@@ -181,6 +184,7 @@ impl CodeLines {
             }));
             let sites = u32::try_from(self.sites.len()).expect("fewer than 2^32 sites of code");
             let runs = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
+            debug_assert!(self.lines.is_empty() || self.line_shift == grain.line_shift(), "one grain");
             self.line_shift = grain.line_shift();
             let before_others = self.others.len();
             self.lines.push(BlockLines::of(&self.runs[before..], self.line_shift, &mut self.others));

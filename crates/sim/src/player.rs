@@ -228,6 +228,7 @@ impl Player {
         }
         system.visits = visits;
         system.visits.clear();
+        self.note_walks();
     }
 
     /// The end of the executions from `first` to the next tick or the batch's end, and whether the clock ticks there.

@@ -29,12 +29,13 @@ use pagewalk_translate::Asid;
 use pagewalk_units::{RefIndex, SpaceId};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Arc;
 
 /// Designs in an arrangement.
 pub struct Simulation {
     /// The engines; the first design's is the first.
     players: Vec<Player>,
-    /// The first design.
+    /// The first design, without its kernel.
     first: DesignSpec,
     /// The engine of each design, and its index there.
     places: Vec<(usize, usize)>,
@@ -60,7 +61,8 @@ impl Simulation {
     /// # Errors
     /// If a design cannot be simulated: see [`PassError`].
     pub fn new(designs: Vec<DesignSpec>, arrangement: &Arrangement) -> Result<Simulation, PassError> {
-        let Some(first) = designs.first().cloned() else { return Err(PassError::DesignCount(0)) };
+        let Some(first) = designs.first() else { return Err(PassError::DesignCount(0)) };
+        let first = DesignSpec::new(&first.machine, Arc::clone(&first.policy));
         let (shares, places) = Share::all(designs, arrangement);
         let players = shares.into_iter().enumerate();
         let players = players.map(|(index, share)| Player::new(share, arrangement, index == 0));
@@ -215,7 +217,6 @@ mod tests {
     use pagewalk_mm::structure::Reference;
     use pagewalk_translate::MachineSpec;
     use pagewalk_units::{Kind, VirtAddr};
-    use std::sync::Arc;
 
     /// Instructions of server visits do not advance the program's time.
     #[test]

@@ -72,12 +72,6 @@ impl Ref {
         Kind::from_code(self.0 as u8)
     }
 
-    /// Whether it stores: a store or a modify.
-    #[inline(always)]
-    pub const fn stores(self) -> bool {
-        self.0 & 2 != 0
-    }
-
     /// Bytes moved.
     #[inline(always)]
     pub const fn size(self) -> Size {
@@ -135,7 +129,6 @@ mod tests {
                     let record = Ref::new(VirtAddr(address), access);
                     assert_eq!(record.address(), VirtAddr(address));
                     assert_eq!((record.kind(), record.size()), (kind, access.size));
-                    assert_eq!(record.stores(), matches!(kind, Kind::Store | Kind::Modify));
                     let last = address + u64::from(access.size.bytes()) - 1;
                     if last < Ref::ADDRESS_END {
                         assert_eq!(record.lines(6), (address >> 6, last >> 6));

@@ -134,7 +134,7 @@ fn groups_add_up_in_every_arrangement() {
     assert!(owners.collect::<BTreeSet<_>>().len() == 2, "the same trace twice is told apart");
 }
 
-/// Mappings, functions, pages and the heat map each have all walks of the programs.
+/// Mappings, functions and the heat map each have all walks of the programs.
 fn check_payers(result: &RunResult, what: &str) {
     let process = &result.processes[0];
     let programs = groups(process, "process", "walks");

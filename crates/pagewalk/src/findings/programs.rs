@@ -32,7 +32,8 @@ impl Namer {
     ) -> Payers {
         let mut payers = Payers::default();
         let Attribution { mappings: named, functions, pages, pages_left_out, .. } = &mut payers.attribution;
-        let is_lone = programs.len() == 1;
+        let is_lone = owners.is_empty() && programs.len() == 1;
+        let kept = if detail == Detail::Full { PAGES_MAX } else { 0 };
         for mut of in programs {
             let number = of.process.index();
             let pid = headers.get(number).map_or(0, |header| header.pid);
@@ -42,7 +43,8 @@ impl Namer {
             let (rows, jit) = self.functions((pid, number), of.functions, of.space, &MachineWaits::default());
             functions.extend(rows);
             payers.losses.extend(jit.map(|error| no_jit_names(&error)));
-            pages.extend(of.pages.iter().map(|page| PageRow {
+            *pages_left_out += of.pages.len() as u64;
+            pages.extend(of.pages.iter().take(kept).map(|page| PageRow {
                 address: page.page.0,
                 mapping: of.space.info(page.mapping).name.clone(),
                 process: owner.clone(),
@@ -58,10 +60,9 @@ impl Namer {
         *functions = joined(std::mem::take(functions));
         keep_costliest(functions, detail.functions());
         payers.losses.extend(self.unnamed(functions));
-        let kept = if detail == Detail::Full { PAGES_MAX } else { 0 };
         pages.sort_by_key(|page| Reverse(page.walks_fetch + page.walks_data));
-        *pages_left_out = pages.len().saturating_sub(kept) as u64;
         pages.truncate(kept);
+        *pages_left_out -= pages.len() as u64;
         payers
     }
 

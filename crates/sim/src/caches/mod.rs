@@ -404,10 +404,10 @@ impl Accesses for DataAccesses {
     fn lines(&self, record: &Ref) -> RecordLines {
         let (first, last) = record.lines(self.shift);
         RecordLines {
-            first: self.first | first,
-            second: self.first | last,
+            first: self.first + first,
+            second: self.first + last,
             has_others: false,
-            soils: record.stores(),
+            soils: record.kind() != Kind::Load,
             lookups: 0,
         }
     }
@@ -420,7 +420,7 @@ impl Accesses for DataAccesses {
         iter::once(ByteAccess {
             start: self.space | record.address().0,
             bytes: record.size().bytes().into(),
-            soils: record.stores(),
+            soils: record.kind() != Kind::Load,
         })
     }
 
@@ -446,12 +446,12 @@ impl Accesses for FetchAccesses<'_> {
     #[inline(always)]
     fn lines(&self, span: &Span) -> RecordLines {
         let lines = self.fetches.lines(span.block.index());
-        RecordLines { first: self.first | lines.first, second: self.first | lines.second, ..lines }
+        RecordLines { first: self.first + lines.first, second: self.first + lines.second, ..lines }
     }
 
     #[inline(always)]
     fn others(&self, span: &Span) -> impl Iterator<Item = u64> {
-        self.fetches.others(span.block.index()).map(|line| self.first | line)
+        self.fetches.others(span.block.index()).map(|line| self.first + line)
     }
 
     fn each(&self, span: &Span) -> impl Iterator<Item = ByteAccess> {

@@ -60,8 +60,10 @@ impl<O: Observer> Pass<O> {
     /// The mapping of a page of the running space, as it was at the page's first touch.
     pub(crate) fn mapping_of(&self, page: VirtAddr) -> MappingId {
         let vpn = self.store.paging.base().number(page);
-        match self.store.find(vpn) {
-            Some(page) => self.store.pages[page as usize].mapping,
+        let page = self.store.find(vpn).map(|page| &self.store.pages[page as usize]);
+        // A page that spaces share has a mapping of the first to touch it.
+        match page.filter(|page| self.store.units[page.unit as usize].asid == self.store.asid) {
+            Some(page) => page.mapping,
             None => self.process.space.mapping_of(self.store.bytes_of(vpn)),
         }
     }
@@ -73,7 +75,8 @@ impl<O: Observer> Pass<O> {
             let index = self.store.pages[page as usize].mapping.index();
             self.store.tallies[page as usize].add_to(&mut all[index]);
         }
-        let is_own = |unit: &&Unit| unit.pages > 0 && unit.asid == self.store.asid;
+        let is_alone = self.spaces.parked.is_empty();
+        let is_own = |unit: &&Unit| unit.pages > 0 && (is_alone || unit.asid == self.store.asid);
         for unit in self.store.units.iter().filter(is_own) {
             add_references(&mut all[unit.mapping.index()], unit);
         }

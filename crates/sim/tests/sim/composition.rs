@@ -11,7 +11,7 @@ use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::{FullMemoryAction, MappingId, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
 use pagewalk_sim::{
     Arrangement, DataSideTotals, DesignCounts, DesignSpec, FunctionWalks, Library, MappingCounts, PageWalks,
-    ProgramFindings, Simulation, Structures, System, held_orders,
+    Profile, ProgramFindings, Simulation, Structures, System, held_orders,
 };
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -340,6 +340,41 @@ fn loads(pages: impl Iterator<Item = u64>) -> Program {
     let run = |page: u64| Op::Run { block, addresses: vec![(AREA + page) << 12] };
     let map = Op::Map { start: AREA, pages: 64, anonymous: true };
     Program { thread: ThreadId(1), blocks, ops: std::iter::once(map).chain(pages.map(run)).collect() }
+}
+
+/// Pages in the kernel's half belong to all processes; each calls their mappings by its own names.
+#[test]
+fn pages_of_the_kernel_have_each_programs_own_mapping() {
+    let high = 1 << (VirtAddr::BITS - 1 - 12);
+    let touching = |maps: &[u64], pages: &[u64]| {
+        let mut program = loads(pages.iter().copied());
+        let map = |&start: &u64| Op::Map { start, pages: 1, anonymous: true };
+        program.ops.splice(0..1, maps.iter().map(map));
+        program
+    };
+    // `loads` counts pages from its area on.
+    let area = 1 << 20;
+    let one = touching(&[area, area + 8, area + 16, high], &[0, 8, high - area]);
+    let other = touching(&[high], &[high - area, high - area]);
+    let machine = Library::get("skylake_sp").unwrap();
+    let turns = Arrangement { turns: true, ..Arrangement::default() };
+    let design = DesignSpec::new(&machine, Arc::new(Small));
+    let mut experiment = Simulation::new(vec![design], &turns).unwrap().keeping_walks();
+    let mut random = Random::new(1);
+    for (space, program) in [(0, &one), (1, &other)] {
+        experiment.switch_to(Asid::new(space).unwrap());
+        feed(&mut experiment, program, &mut random);
+    }
+    experiment.finish();
+    for of in experiment.programs() {
+        let known = of.space.mappings().count() as u32;
+        assert!(of.mappings.keys().chain(of.pages.iter().map(|page| &page.mapping)).all(|id| id.0 < known));
+    }
+    // Alone, its references have their mappings.
+    let mut profile = Profile::new(&[machine], ThpMode::Never, false).unwrap();
+    feed(&mut profile, &one, &mut random);
+    let mappings = profile.finish().mappings();
+    assert_eq!(mappings.values().map(|counts| counts.references_data).sum::<u64>(), 3);
 }
 
 /// Processes in turns share a memory. What one process takes from another is gone from the TLBs, too: where these are
