@@ -327,3 +327,69 @@ fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) -> u32 {
     }
     site
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_trace::BlockEnd;
+    use pagewalk_units::BlockId;
+    use proptest::prelude::*;
+
+    /// Each line once, in the order of last uses.
+    fn last_uses(lines: impl Iterator<Item = u64>) -> Vec<u64> {
+        let mut all = Vec::new();
+        for line in lines {
+            all.retain(|&other| other != line);
+            all.push(line);
+        }
+        all
+    }
+
+    /// The address and length of an instruction, near the others or far from them.
+    fn instruction() -> impl Strategy<Value = (u64, u8)> {
+        let address = prop_oneof![4 => 0..600_u64, 1 => (1..4_u64).prop_map(|far| far << 50)];
+        (address, 1..16_u8)
+    }
+
+    proptest! {
+        /// For lines as they are and for longer ones: those that the instructions use one after the other.
+        #[test]
+        fn a_blocks_lines_are_those_of_its_instructions(
+            blocks in prop::collection::vec(prop::collection::vec(instruction(), 0..12), 1..5),
+            coarser in 0..3_u32,
+        ) {
+            let (grain, shift) = (6, 6 + coarser);
+            let block = |instructions: &Vec<(u64, u8)>| Block {
+                instructions: instructions
+                    .iter()
+                    .map(|&(address, length)| Instruction { address: VirtAddr(address), length })
+                    .collect(),
+                sites: Box::default(),
+                code: Box::default(),
+                end: BlockEnd::Jump,
+            };
+            let learned: Vec<Block> = blocks.iter().map(block).collect();
+            let mut all = CodeLines::default();
+            all.learn(learned.iter(), LineGrain::Line(grain));
+            let fetches = all.fetches(shift);
+            for (number, instructions) in blocks.iter().enumerate() {
+                let number = BlockId(number as u32).index();
+                let used = || {
+                    let lines = |&(address, length): &(u64, u8)| {
+                        address >> shift..=(address + u64::from(length) - 1) >> shift
+                    };
+                    instructions.iter().flat_map(lines)
+                };
+                let RecordLines { first, second, has_others, lookups, .. } = fetches.lines(number);
+                let others = has_others.then(|| fetches.others(number)).into_iter().flatten();
+                let told = last_uses([first, second].into_iter().chain(others));
+                prop_assert_eq!(lookups, used().count() as u64);
+                match instructions.is_empty() {
+                    true => prop_assert!(told.iter().all(|&line| line >= 1 << (64 - shift))),
+                    false => prop_assert_eq!(told, last_uses(used())),
+                }
+                prop_assert!(2 + fetches.others(number).count() <= all.most_lines());
+            }
+        }
+    }
+}
