@@ -68,8 +68,8 @@ pub struct RecordLines {
 pub trait Accesses: Copy {
     /// A record.
     type Record;
-    /// Whether many records have two lines and some more, in any order, and none stores. If not, a record has all lines
-    /// from its first to its second, and no others.
+    /// Whether records only read, and often use two lines or more, in any order. Otherwise a record uses the lines from
+    /// its first to its second, and no others.
     const PAIRED: bool;
 
     /// The lines of a record. If a cache has them all, its accesses do no more than to use each once.
@@ -81,7 +81,7 @@ pub trait Accesses: Copy {
     /// Its accesses, in order.
     fn each(&self, record: &Self::Record) -> impl Iterator<Item = ByteAccess>;
 
-    /// The lines of one record, at most; unless they are paired, of one with two lines.
+    /// The most lines that one record uses if it hits: 2, unless records are [`Accesses::PAIRED`].
     fn most_lines(&self) -> usize;
 }
 
