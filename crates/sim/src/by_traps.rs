@@ -8,10 +8,11 @@ use crate::error::PassError;
 use crate::pages::pages_of;
 use crate::player::Engine;
 use crate::profile::Programs;
+use crate::software_keys::{software_key, software_page};
 use crate::spec::{DesignSpec, TrapSpec};
 use pagewalk_mm::{AddressSpace, Change, Kernel};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{Asid, RefillRequest, TrapDriven, page_key};
+use pagewalk_translate::{Asid, RefillRequest, TrapDriven};
 use pagewalk_units::{PageSize, RefIndex, ThreadId, VirtAddr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,8 +21,6 @@ use std::ops::Range;
 struct TrapCore {
     tlbs: TrapDriven,
     identifiers: Identifiers,
-    /// The address space that it works for.
-    asid: Asid,
 }
 
 /// An address space.
@@ -45,15 +44,11 @@ pub(crate) struct TrapSimulation {
     changes: Vec<Change>,
 }
 
-/// The bit of keys where the address space begins: below the keys of table pages.
-const KEY_ASID: u32 = 55;
-
 /// A base page of an address space; the kernel's belong to all.
 fn page(asid: Asid, number: u64, base: PageSize) -> RefillRequest {
     let kernel = VirtAddr(number << base.shift()).is_kernel();
     let asid = if kernel { Asid::GLOBAL } else { asid };
-    let key = (asid.index() as u64) << KEY_ASID | page_key(number, base);
-    RefillRequest { key, asid, number, base: number, kernel }
+    RefillRequest { key: software_key(asid, number, base), asid, number, base: number, kernel }
 }
 
 impl TrapSimulation {
@@ -68,11 +63,7 @@ impl TrapSimulation {
         };
         let tlbs = TrapDriven::new(software, traps.host, traps.nested)
             .map_err(|error| PassError::Traps(machine.name.clone(), error))?;
-        let core = |_| TrapCore {
-            tlbs: tlbs.clone(),
-            identifiers: Identifiers::new(machine.asids),
-            asid: Asid::default(),
-        };
+        let core = |_| TrapCore { tlbs: tlbs.clone(), identifiers: Identifiers::new(machine.asids) };
         Ok(TrapSimulation {
             name: design.name.clone(),
             system: software.system.name.clone(),
@@ -98,11 +89,8 @@ impl TrapSimulation {
     /// Makes the running core work for an address space.
     fn enter_core(&mut self, asid: Asid) {
         let core = &mut self.cores[self.core];
-        if std::mem::replace(&mut core.asid, asid) == asid {
-            return;
-        }
         if let Some(loser) = core.identifiers.assign(asid) {
-            core.tlbs.remove_pages(|key| key >> KEY_ASID == loser.index() as u64);
+            core.tlbs.remove_pages(|key| software_page(key).0 == loser);
         }
     }
 

@@ -23,7 +23,6 @@ const ENTRIES: (u32, u32) = (4096, 4);
 
 pub(crate) struct Census {
     pass: Pass<NoObserver>,
-    runs: Asid,
     programs: BTreeMap<Asid, Program>,
 }
 
@@ -59,29 +58,31 @@ impl Census {
         let plain = DesignSpec::new(&plain(&design.machine), Arc::clone(&design.policy));
         let mut pass = Pass::new(vec![plain], NoObserver).expect("a pass simulates plain machines");
         pass.store.minds_units = true;
-        let mut census = Census { pass, runs: Asid::default(), programs: BTreeMap::new() };
-        census.runs();
+        let mut census = Census { pass, programs: BTreeMap::new() };
+        census.switch_to(Asid::default());
         census
     }
 
     /// Another program runs.
     pub fn switch_to(&mut self, asid: Asid) {
-        self.runs = asid;
         self.pass.switch_to(asid);
-        self.runs();
+        let base = self.pass.store.paging.base();
+        self.programs.entry(asid).or_insert_with(|| Program::new(base));
     }
 
-    /// The program that runs.
-    fn runs(&mut self) -> &mut Program {
-        let base = self.pass.store.paging.base();
-        self.programs.entry(self.runs).or_insert_with(|| Program::new(base))
+    /// Tells the makers of the running program's mappings.
+    fn tell_makers(&mut self, tell: impl FnOnce(&mut Makers<MappingId>, &AddressSpace)) {
+        if let Some(program) = self.programs.get_mut(&self.pass.store.asid) {
+            tell(&mut program.makers, self.pass.space());
+        }
     }
 
     /// Takes walks of the batch that came last, before anything else comes. Visitors' are nobody's.
     pub fn walked(&mut self, walks: impl Iterator<Item = PageWalk>) {
-        let Census { pass, programs, runs } = self;
-        let Some(program) = programs.get_mut(runs) else { return };
-        for walk in walks.filter(|walk| walk.process == *runs) {
+        let Census { pass, programs } = self;
+        let runs = pass.store.asid;
+        let Some(program) = programs.get_mut(&runs) else { return };
+        for walk in walks.filter(|walk| walk.process == runs) {
             let mapping = pass.mapping_of(walk.page);
             program.heat.add(walk.page, mapping, walk.instructions);
             let tally = program.pages.entry((walk.page, mapping)).or_default();
@@ -91,7 +92,8 @@ impl Census {
 
     /// What each program did so far, in order. `functions` tells its walks by function.
     pub fn programs(&mut self, functions: impl Fn(Asid) -> Vec<FunctionWalks>) -> Vec<ProgramFindings<'_>> {
-        let Census { pass, programs, runs } = self;
+        let Census { pass, programs } = self;
+        let runs = pass.store.asid;
         pass.finish();
         let mut counted = BTreeMap::new();
         for (&process, program) in programs.iter_mut() {
@@ -106,7 +108,7 @@ impl Census {
             }
             counted.insert(process, mappings);
         }
-        pass.switch_to(*runs);
+        pass.switch_to(runs);
         let (pass, programs) = (&*pass, &*programs);
         let findings = |(process, mappings)| {
             let program: &Program = &programs[&process];
@@ -126,21 +128,13 @@ impl Census {
 
 impl Analysis for Census {
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.happens(|makers, space| makers.ran(batch, space));
+        self.tell_makers(|makers, space| makers.ran(batch, space));
         self.pass.on_batch(batch);
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
         self.pass.on_event(at, event);
-        self.happens(|makers, space| makers.happened(event, |address| nameless(space, address)));
-    }
-}
-
-impl Census {
-    fn happens(&mut self, tell: impl FnOnce(&mut Makers<MappingId>, &AddressSpace)) {
-        if let Some(program) = self.programs.get_mut(&self.runs) {
-            tell(&mut program.makers, self.pass.space());
-        }
+        self.tell_makers(|makers, space| makers.happened(event, |address| nameless(space, address)));
     }
 }
 

@@ -265,6 +265,7 @@ impl CodeLines {
 /// How blocks are fetched by a cache.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockFetches<'a> {
+    /// Those of `all`, so that loops hold them in registers.
     lines: &'a [BlockLines],
     all: &'a CodeLines,
     /// log2 of the bytes of its lines, and of how many of the blocks' lines are one of them.

@@ -52,6 +52,7 @@ mod removals;
 mod share;
 mod simulation;
 mod sizes;
+mod software_keys;
 mod spec;
 mod store;
 mod structures;

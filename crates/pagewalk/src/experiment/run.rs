@@ -225,9 +225,7 @@ impl Experiment {
         if let Some(host) = self.by_traps {
             return traps::turns(self, sources, host);
         }
-        let mut all = InterleavedStreams::follow(self, sources, sharing, thp)?;
-        let endings = std::mem::take(&mut all.endings);
-        Ok((all.result(self, &endings, namer, replayed), endings))
+        Ok(InterleavedStreams::follow(self, sources, sharing, thp)?.result(self, namer, replayed))
     }
 
     /// Simulates all traces together, with a plan's objects moved if there is a plan.

@@ -35,7 +35,7 @@ pub struct InterleavedStreams {
     switches: u64,
     headers: Vec<StreamHeader>,
     /// How each stream ended.
-    pub endings: Vec<Ending>,
+    endings: Vec<Ending>,
 }
 
 impl InterleavedStreams {
@@ -60,7 +60,7 @@ impl InterleavedStreams {
             rivals,
             switches: 0,
             headers: sources.iter().map(|source| source.header().clone()).collect(),
-            endings: sources.iter().map(|_| Ending::default()).collect(),
+            endings: Vec::new(),
         };
         for (stream, _) in (0..).zip(&all.headers).filter(|(_, header)| header.origin == Origin::Fork) {
             all.shared.begin_as_child(Asid::new(stream).expect("there are not more streams"));
@@ -76,15 +76,14 @@ impl InterleavedStreams {
         Ok(all)
     }
 
-    /// All processes as one: counters of the machines, and of each process. `replayed` are the counts under kernels
-    /// that know the future.
+    /// All processes as one: counters of the machines, and of each process; and how each ended. `replayed` are the
+    /// counts under kernels that know the future.
     pub fn result(
         mut self,
         experiment: &Experiment,
-        endings: &[Ending],
         namer: &Namer,
         replayed: &[DesignCounts],
-    ) -> ProcessResult {
+    ) -> (ProcessResult, Vec<Ending>) {
         let counts = self.shared.finish();
         let Payers { attribution, heat, losses } =
             payers(experiment, (namer, Detail::Full), &self.headers, &mut self.shared);
@@ -100,9 +99,9 @@ impl InterleavedStreams {
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
         let further = if self.cores > 1 { &further[..] } else { &further[..1] };
         let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), further);
-        let mut process = interleaved(experiment, &self.headers, endings);
+        let mut process = interleaved(experiment, &self.headers, &self.endings);
         process.losses.extend(losses);
-        ProcessResult {
+        let process = ProcessResult {
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
             attribution,
@@ -110,7 +109,8 @@ impl InterleavedStreams {
             what_if,
             kernels,
             ..process
-        }
+        };
+        (process, self.endings)
     }
 }
 
@@ -131,9 +131,8 @@ pub fn interleaved(experiment: &Experiment, headers: &[StreamHeader], endings: &
     }
 }
 
-/// Follows `sources` in the experiment's turns to their ends: `play` hears which stream did what, and to whom the
-/// processor switched before. Returns how each
-/// ended, and the switches between them.
+/// Follows `sources` in the experiment's turns to their ends. `play` hears which stream did what, and the process to
+/// which the processor switched for it. Returns how each ended, and the number of switches.
 pub fn follow_turns<S: Source>(
     experiment: &Experiment,
     sources: Vec<S>,

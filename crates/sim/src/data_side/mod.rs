@@ -26,7 +26,7 @@ pub(crate) use extents::Extents;
 pub(crate) use memory::{DesignMemory, Frames, SpaceMemory};
 pub(crate) use openings::opened;
 use pagewalk_mm::frames::MemoryError;
-use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
+use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event, Ref};
 use pagewalk_translate::{Asid, DataSide, MachineSpec};
 use pagewalk_units::{PageSize, RefIndex, VirtAddr};
@@ -232,7 +232,8 @@ impl DataSides {
             let walk = Walk {
                 process: Asid::default(),
                 page,
-                mapping: self.space.mapping_of(page.0..page.0.saturating_add(self.base.bytes())),
+                // The census knows it.
+                mapping: MappingId::UNKNOWN,
                 fetch: false,
                 references,
                 cycles,

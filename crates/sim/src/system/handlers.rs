@@ -6,32 +6,22 @@ use super::page::Page;
 use super::process::TouchedPage;
 use super::tlbs::{Entries, Tlbs};
 use crate::caches::WalkCost;
+use crate::software_keys::{software_key, software_page};
 use pagewalk_mm::TlbEntry;
-use pagewalk_translate::{Asid, MissClass, RefillRequest, SoftwareMmu, page_key};
-use pagewalk_units::{PageSize, VirtAddr};
-
-/// The bit of keys where the address space begins: below the keys of table pages.
-const SOFTWARE_ASID: u32 = 55;
-
-pub(super) fn software_key(asid: Asid, page: Page) -> u64 {
-    (asid.index() as u64) << SOFTWARE_ASID | page_key(page.number, page.size)
-}
-
-/// The inverse of [`software_key`].
-pub(super) fn software_page(key: u64) -> (Asid, u64, PageSize) {
-    let asid = match (key >> SOFTWARE_ASID) as u32 {
-        number if number == Asid::GLOBAL.index() as u32 => Asid::GLOBAL,
-        number => Asid::new(number).expect("keys hold identifiers"),
-    };
-    let (_, number, size) = Asid::page_of(key & ((1 << SOFTWARE_ASID) - 1));
-    (asid, number, size)
-}
+use pagewalk_translate::{Asid, MissClass, RefillRequest, SoftwareMmu};
+use pagewalk_units::VirtAddr;
 
 impl Tlbs {
     /// The refill request for a page.
     fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> RefillRequest {
         let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
-        RefillRequest { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
+        RefillRequest {
+            key: software_key(asid, page.number, page.size),
+            asid,
+            number: page.number,
+            base: vpn,
+            kernel,
+        }
     }
 
     /// Refills after a miss if page tables are mapped: the cost of the miss, with the moves of watched TLBs. `None` on

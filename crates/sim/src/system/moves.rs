@@ -1,9 +1,9 @@
 //! Translations that enter and leave watched TLBs.
 
 use super::System;
-use super::handlers::software_page;
 use super::page::Page;
 use super::tlbs::{Entries, LAST_DATA, Tlbs};
+use crate::software_keys::software_page;
 use crate::watched_tlbs::WatchedTlb;
 use pagewalk_mm::{Superpage, TlbEntry};
 use pagewalk_translate::{Asid, Fills, LowerEntry, TranslationSource};

@@ -1,6 +1,5 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
-use super::handlers::{software_key, software_page};
 use super::lookups::{ArrayPlace, BaseArray};
 use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
@@ -8,6 +7,7 @@ use crate::caches::{MemoryCaches, MemoryCounts, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::code_lines::LineGrain;
 use crate::counts::{CacheTotals, ClassCounts, MissCounts, cache_totals};
+use crate::software_keys::{software_key, software_page};
 use crate::watched_tlbs::WatchedTlbs;
 use pagewalk_cache::{CacheAddress, Hierarchy, Requester};
 use pagewalk_mm::Superpage;
@@ -46,7 +46,7 @@ impl FirstLevelArray {
         let hit = self.sizes.contains(&page.size)
             && match &mut self.entries {
                 Entries::Array(array) => array.touch(page.entry(asid)),
-                Entries::Software(mmu) => mmu.contains(software_key(asid, page)),
+                Entries::Software(mmu) => mmu.contains(software_key(asid, page.number, page.size)),
             };
         self.hits += u64::from(hit);
         hit
@@ -56,7 +56,7 @@ impl FirstLevelArray {
         self.sizes.contains(&page.size)
             && match &self.entries {
                 Entries::Array(array) => array.contains(page.entry(asid)),
-                Entries::Software(mmu) => mmu.contains(software_key(asid, page)),
+                Entries::Software(mmu) => mmu.contains(software_key(asid, page.number, page.size)),
             }
     }
 }
@@ -159,7 +159,9 @@ impl Tlbs {
     pub fn entry(&self, array: u8, asid: Asid, page: Page) -> Entry {
         match &self.first[usize::from(array)].entries {
             Entries::Array(_) => page.entry(asid),
-            Entries::Software(_) => Entry { key: software_key(asid, page), ..page.entry(asid) },
+            Entries::Software(_) => {
+                Entry { key: software_key(asid, page.number, page.size), ..page.entry(asid) }
+            }
         }
     }
 
@@ -328,7 +330,7 @@ impl Tlbs {
         for first in self.first.iter_mut().filter(|first| first.sizes.contains(&page.size)) {
             match &mut first.entries {
                 Entries::Array(array) => array.remove(page.entry(asid)),
-                Entries::Software(mmu) => mmu.remove(software_key(asid, page)),
+                Entries::Software(mmu) => mmu.remove(software_key(asid, page.number, page.size)),
             };
         }
         self.lower.invalidate(asid, page.number, page.size);

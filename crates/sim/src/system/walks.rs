@@ -64,7 +64,8 @@ impl System {
             let walk = Walk {
                 process,
                 page,
-                mapping: space.vma(page).map_or(MappingId::UNKNOWN, |vma| vma.mapping),
+                // The census knows it.
+                mapping: MappingId::UNKNOWN,
                 fetch: class == FETCH,
                 references: cost.references,
                 cycles: cost.cycles,
