@@ -116,8 +116,13 @@ impl Dictionary {
         self.blocks.is_empty()
     }
 
+    /// The blocks from id `first` on, for other threads.
+    pub fn shared_since(&self, first: usize) -> &[Arc<Block>] {
+        &self.blocks[first..]
+    }
+
     /// The blocks from id `first` on, for consumers with tables of their own.
     pub fn since(&self, first: usize) -> impl Iterator<Item = &Block> {
-        self.blocks[first..].iter().map(AsRef::as_ref)
+        self.shared_since(first).iter().map(AsRef::as_ref)
     }
 }

@@ -147,7 +147,7 @@ impl ImportWriter {
 
     fn writer(&mut self) -> Option<&mut Writer<File>> {
         if let Some(output) = self.output.take() {
-            self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
+            self.writer = Some(output.begin().and_then(|file| Writer::with_thread(file, &self.header)));
             for (at, event) in std::mem::take(&mut self.early) {
                 self.on_event(at, &event);
             }

@@ -33,6 +33,8 @@ use std::path::PathBuf;
 /// Records held in memory at most: half a gigabyte.
 const MOST_RECORDS: usize = 60_000_000;
 const REPETITIONS: usize = 3;
+/// Most threads that encode, besides the one that gathers.
+const MOST_ENCODERS: usize = 3;
 
 /// A stream in memory.
 struct Recording {
@@ -122,6 +124,16 @@ fn best<T>(records: usize, mut work: impl FnMut() -> T) -> io::Result<(f64, T)> 
     Ok((least, result.expect("at least one repetition")))
 }
 
+/// As [`best`], for the thread that gives the stream to so many that encode, beside one that writes.
+fn gathering(recording: &Recording, encoders: usize) -> io::Result<f64> {
+    let (least, summary) = best(recording.records(), || {
+        let mut writer = Writer::with_encoders(Vec::new(), &recording.header, u64::MAX, encoders)?;
+        recording.play(&mut writer);
+        writer.finish()
+    })?;
+    summary.map(|_| least)
+}
+
 fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
     let records = recording.records();
     let mut copy = Vec::new();
@@ -144,6 +156,8 @@ fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
         writer.finish()
     })?;
     let summary = summary?;
+    let gathering = (0..=MOST_ENCODERS).map(|encoders| gathering(recording, encoders));
+    let gathering = gathering.collect::<Result<Vec<_>, _>>()?;
     let (decoding, read) = best(records, || -> Result<(usize, u64), Box<dyn Error>> {
         let mut reader = Reader::new(&file[..])?;
         let (mut records, mut last) = (0, 0);
@@ -172,6 +186,11 @@ fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
         summary.bytes as f64 / records as f64,
         per_second(encoding),
         per_second(decoding),
+    );
+    let gathering: Vec<String> = gathering.iter().map(|nanoseconds| format!("{nanoseconds:.2}")).collect();
+    println!(
+        "  work of the thread that gathers, with 0, 1 … that encode beside it: {} ns",
+        gathering.join(", ")
     );
     Ok(file)
 }

@@ -48,11 +48,6 @@ impl Columns {
         ]
     }
 
-    /// Bytes in all columns.
-    pub fn len(&self) -> usize {
-        self.all().iter().map(|column| column.len()).sum()
-    }
-
     pub fn clear(&mut self) {
         self.all_mut().into_iter().for_each(Vec::clear);
     }
@@ -95,12 +90,52 @@ struct Window {
 /// A window's place among the pushed references.
 #[derive(Clone, Copy)]
 struct WindowPlace {
-    /// Number of the first pushed reference, as spans count.
+    /// What spans count beyond the numbers here, modulo 2^64.
     base: usize,
     /// The window's start.
     first: usize,
-    /// Number of pushed references.
+    /// One past the last reference.
     end: usize,
+}
+
+/// A chunk before it is encoded.
+#[derive(Debug, Default)]
+pub(super) struct RawChunk {
+    /// Its references, between [`HISTORY`] zeros and padding.
+    words: Vec<u64>,
+    spans: Vec<Span>,
+    pieces: Vec<Piece>,
+}
+
+/// What was pushed at once: the window begins anew there.
+#[derive(Debug)]
+struct Piece {
+    spans: usize,
+    refs: usize,
+    /// Number of the first reference, as spans count.
+    base: usize,
+}
+
+impl RawChunk {
+    /// Makes it empty, with room for so many records.
+    pub fn start(&mut self, records: usize) {
+        self.words.clear();
+        self.spans.clear();
+        self.pieces.clear();
+        // Room that is not used is not touched.
+        self.words.reserve(HISTORY + records + LANES);
+        self.spans.reserve(records);
+        self.words.resize(HISTORY + LANES, 0);
+    }
+
+    /// See [`Encoder::push`].
+    pub fn push(&mut self, spans: &[Span], refs: &[Ref], base: usize) {
+        self.words.truncate(self.words.len() - LANES);
+        self.words.extend(refs.iter().map(|reference| reference.bits()));
+        self.words.extend([0; LANES]);
+        self.spans.extend_from_slice(spans);
+        self.pieces.push(Piece { spans: spans.len(), refs: refs.len(), base });
+    }
 }
 
 /// How far the first pass came.
@@ -120,7 +155,7 @@ pub(super) struct Encoder {
     differences: Vec<Lanes>,
     hints: Vec<[Hint; LANES]>,
     window: Window,
-    /// A batch's references, with padding.
+    /// References, between preceding ones and padding for a last vector access.
     words: Vec<u64>,
     current: u32,
     started: bool,
@@ -143,28 +178,47 @@ impl Encoder {
     /// Appends block executions and their references, of which the first has number `base` in the spans; returns the
     /// executed instructions. Returns why not if the two do not match.
     pub fn push(&mut self, spans: &[Span], refs: &[Ref], base: usize) -> Result<u64, String> {
-        self.make_room(refs);
-        let (mut span, mut first, mut instructions) = (0, 0, 0);
-        while span < spans.len() {
-            let walked = self.walk(&spans[span..], WindowPlace { base, first, end: refs.len() })?;
-            self.write_corrections(first, &walked)?;
-            span += walked.spans;
-            first += walked.refs;
-            instructions += walked.instructions;
-        }
-        if first != refs.len() {
-            return Err(format!("{} references in a batch whose blocks make {first}", refs.len()));
-        }
-        Ok(instructions)
-    }
-
-    /// Copies the references between the preceding ones and padding for a last vector access.
-    fn make_room(&mut self, refs: &[Ref]) {
         let end = self.words.len() - LANES.min(self.words.len() - HISTORY);
         self.words.copy_within(end - HISTORY..end, 0);
         self.words.truncate(HISTORY);
         self.words.extend(refs.iter().map(|reference| reference.bits()));
         self.words.resize(HISTORY + refs.len() + LANES, 0);
+        self.encode(spans, WindowPlace { base, first: 0, end: refs.len() })
+    }
+
+    /// Encodes a chunk that was gathered, from its start.
+    pub fn encode_chunk(&mut self, chunk: &mut RawChunk) -> Result<(), String> {
+        std::mem::swap(&mut self.words, &mut chunk.words);
+        let (mut span, mut first) = (0, 0);
+        let encoded = chunk.pieces.iter().try_for_each(|&Piece { spans, refs, base }| {
+            let place = WindowPlace { base: base.wrapping_sub(first), first, end: first + refs };
+            let spans = &chunk.spans[span..span + spans];
+            (span, first) = (span + spans.len(), first + refs);
+            self.encode(spans, place).map(|_| ())
+        });
+        std::mem::swap(&mut self.words, &mut chunk.words);
+        encoded
+    }
+
+    /// Appends block executions and their references, which are at a place.
+    fn encode(&mut self, spans: &[Span], place: WindowPlace) -> Result<u64, String> {
+        self.make_room();
+        let WindowPlace { base, first: start, end } = place;
+        let (mut span, mut first, mut instructions) = (0, start, 0);
+        while span < spans.len() {
+            let walked = self.walk(&spans[span..], WindowPlace { base, first, end })?;
+            self.write_corrections(first, &walked)?;
+            span += walked.spans;
+            first += walked.refs;
+            instructions += walked.instructions;
+        }
+        if first != end {
+            return Err(format!("{} references in a batch whose blocks make {}", end - start, first - start));
+        }
+        Ok(instructions)
+    }
+
+    fn make_room(&mut self) {
         let lines = self.table.lines.len();
         self.differences.resize(lines, [0; LANES]);
         self.hints.resize(lines, [Hint::default(); LANES]);
@@ -241,11 +295,7 @@ impl Encoder {
             while walked.spans < spans.len() && walked.refs < WINDOW {
                 let span = spans[walked.spans];
                 let Some(entry) = entries.get(span.block.index()) else {
-                    return Err(format!(
-                        "block {} is not in the dictionary of {}",
-                        span.block.0,
-                        entries.len()
-                    ));
+                    return Err(unknown(span.block, entries.len()));
                 };
                 if predicted != span.block.0 {
                     unexpected = Some(span.block.0);
@@ -255,7 +305,7 @@ impl Encoder {
                 predicted = entry.next[0];
                 walked.spans += 1;
                 counts.add(entry);
-                misplaced |= span.first as usize ^ (base + first + walked.refs);
+                misplaced |= span.first as usize ^ base.wrapping_add(first + walked.refs);
                 let (mut left, mut line) = (entry.sites(), entry.line as usize);
                 loop {
                     let at = walked.refs;

@@ -3,15 +3,22 @@
 use super::blocks::BlockWriter;
 use super::chunk::{ChunkHead, put_chunk};
 use super::encoder::Columns;
+use super::encoders::Encoded;
 use super::index::{Index, trailer};
 use super::layout::{FILE_MAGIC, FrameBuilder, FrameHead, FrameKind, VERSION};
 use crate::StreamHeader;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::mpsc::Receiver;
 
 /// zstd's level. With the first, traces have 3 to 8 % more bytes, and `record` takes 2 to 4 % less time; with the third
 /// they have 3 to 5 % fewer, and writing takes 6 to 12 % more.
 const LEVEL: i32 = 2;
+
+/// The error for a stream that no file can hold.
+pub(super) fn bad_stream(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
 
 /// Totals of a written file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,15 +44,27 @@ pub(super) struct Part {
     pub chunk: ChunkHead,
     pub columns: Columns,
     pub marks: Vec<u8>,
+    /// The columns, if another thread encodes them.
+    pub encoded: Option<Receiver<Encoded>>,
 }
 
 impl Part {
+    /// Waits for its columns. Returns what is wrong with the chunk, if something is.
+    pub fn wait(&mut self) -> io::Result<()> {
+        if let Some(encoded) = self.encoded.take() {
+            let columns = encoded.recv().expect("a thread that encodes answers");
+            self.columns = columns.map_err(bad_stream)?;
+        }
+        Ok(())
+    }
+
     /// Clears it, keeping the memory.
     pub fn clear(&mut self) {
         self.blocks = BlockWriter::default();
         self.chunk = ChunkHead::default();
         self.columns.clear();
         self.marks.clear();
+        self.encoded = None;
     }
 }
 

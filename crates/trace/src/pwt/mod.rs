@@ -9,14 +9,15 @@
 //! - [`info`] summarises a file, from its index alone if that is intact; [`events`] reads only its events.
 //!
 //! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (predictors shared by encoder and decoder),
-//! `vector` (their arithmetic), `encoder` and `decoder` (columns), `chunk` (columns as a frame), `file` (writes frames)
-//! and `sink` (on which thread), `index`, `info` and `events`.
+//! `vector` (their arithmetic), `encoder` and `decoder` (columns), `encoders` (threads that encode), `chunk` (columns
+//! as a frame), `file` (writes frames) and `sink` (on which thread), `index`, `info` and `events`.
 
 mod blocks;
 mod bytes;
 mod chunk;
 mod decoder;
 mod encoder;
+mod encoders;
 mod events;
 mod file;
 mod index;

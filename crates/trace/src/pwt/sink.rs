@@ -22,8 +22,8 @@ struct Target<W> {
     failure: OnceLock<io::Error>,
 }
 
-/// Parts in circulation, besides the one being filled. With just one, the caller would wait whenever the thread is
-/// preempted.
+/// Parts in circulation, besides the one being filled and those that other threads encode. With just one, the caller
+/// would wait whenever the thread is preempted.
 const PARTS: usize = 3;
 
 /// The writing thread. Few parts circulate, so memory is bounded, and the caller waits if writing is slower.
@@ -37,7 +37,8 @@ impl<W: Write> Target<W> {
     /// Writes `part` unless something has failed, and empties it.
     fn write(&self, part: &mut Part) {
         if self.failure.get().is_none() {
-            let written = self.file.lock().unwrap_or_else(PoisonError::into_inner).write(part);
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let written = part.wait().and_then(|()| file.write(part));
             // Only one thread writes, so no other failure can have come first.
             written.unwrap_or_else(|error| self.failure.set(error).unwrap_or_default());
         }
@@ -84,21 +85,22 @@ impl<W: Write> Sink<W> {
 }
 
 impl<W: Write + Send + 'static> Sink<W> {
-    /// Writes on a separate thread, if one can be started and there is a second processor.
-    pub fn with_thread(file: FileWriter<W>) -> Self {
+    /// Writes on a separate thread, if one can be started and there is a second processor. `encoders`: threads that
+    /// encode.
+    pub fn with_thread(file: FileWriter<W>, encoders: usize) -> Self {
         let mut sink = Sink::new(file);
         if thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-            sink.thread = start(Arc::clone(&sink.target)).ok();
+            sink.thread = start(Arc::clone(&sink.target), PARTS + encoders).ok();
         }
         sink
     }
 }
 
-fn start<W: Write + Send + 'static>(target: Arc<Target<W>>) -> io::Result<Thread> {
-    let (full, parts) = sync_channel::<Part>(PARTS);
-    let (give_back, empty) = sync_channel(PARTS);
+fn start<W: Write + Send + 'static>(target: Arc<Target<W>>, circulating: usize) -> io::Result<Thread> {
+    let (full, parts) = sync_channel::<Part>(circulating);
+    let (give_back, empty) = sync_channel(circulating);
     let handle = thread::Builder::new().name("write".to_owned()).spawn(move || {
-        for _ in 0..PARTS {
+        for _ in 0..circulating {
             let _ = give_back.send(Part::default());
         }
         for mut part in parts {

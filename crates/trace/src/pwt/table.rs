@@ -27,6 +27,7 @@ use super::layout::{
 };
 pub(super) use super::vector::{LANES, Lanes, Simd};
 use crate::{Batch, Block, Ref, Span};
+use pagewalk_units::BlockId;
 use rustc_hash::FxHashSet;
 
 /// References before a group that can be bases.
@@ -147,6 +148,11 @@ impl Line {
     }
 }
 
+/// The error for a block that a dictionary lacks.
+pub(super) fn unknown(block: BlockId, known: usize) -> String {
+    format!("block {} is not in the dictionary of {known}", block.0)
+}
+
 /// Predictor state for all blocks of a dictionary.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -208,6 +214,14 @@ impl Table {
         self.epochs.push(0);
         self.max_sites = self.max_sites.max(sites);
         Ok(())
+    }
+
+    /// Instructions that block executions ran. Returns why not if a block is unknown.
+    pub fn instructions(&self, spans: &[Span]) -> Result<u64, String> {
+        let entry = |block: BlockId| {
+            self.entries.get(block.index()).ok_or_else(|| unknown(block, self.entries.len()))
+        };
+        spans.iter().map(|span| Ok(u64::from(entry(span.block)?.counts >> 16))).sum()
     }
 
     /// Whether some span makes its batch wide.

@@ -2,25 +2,30 @@
 
 use super::blocks::BlockWriter;
 use super::chunk::{ChunkHead, Mark, MarkKind};
-use super::encoder::Encoder;
-use super::file::{FileWriter, Part, Summary};
+use super::encoder::{Encoder, RawChunk};
+use super::encoders::Encoders;
+use super::file::{FileWriter, Part, Summary, bad_stream};
 use super::index::count_event;
-use super::layout::{MAX_CHUNK_COUNT, MAX_SITES};
+use super::layout::{MAX_CHUNK_COUNT, MAX_FRAME_BYTES, MAX_SITES};
 use super::sink::Sink;
-use crate::{Analysis, Batch, Event, StreamHeader};
+use crate::{Analysis, Batch, Event, Ref, Span, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Records per chunk, plus or minus a batch. Predictors restart in each chunk, so small chunks cost bytes.
 const CHUNK_RECORDS: u64 = 1 << 22;
-/// A chunk also ends at this many bytes of columns, which bounds memory of reader and writer.
-const CHUNK_BYTES: usize = 1 << 24;
-/// The same for its marks, and for pending blocks.
+/// A chunk also ends at this many bytes of marks, and pending blocks are written.
 const MARK_BYTES: usize = 1 << 22;
-/// Block executions encoded at a time. Even with the most sites per block they fit a chunk.
+/// Block executions encoded at a time.
 const PART_SPANS: usize = 1024;
-const _: () = assert!(PART_SPANS * MAX_SITES + CHUNK_RECORDS as usize <= MAX_CHUNK_COUNT as usize);
+/// The same for data references, plus or minus a block.
+const PART_REFS: usize = 1 << 16;
+/// Most records of a chunk.
+const MOST_RECORDS: usize = CHUNK_RECORDS as usize + PART_SPANS + PART_REFS + MAX_SITES;
+const _: () = assert!(MOST_RECORDS <= MAX_CHUNK_COUNT as usize);
+// A column has less than nine bytes a record.
+const _: () = assert!(9 * MOST_RECORDS <= MAX_FRAME_BYTES);
 
 /// Writes a stream incrementally. Each frame is one write; after an error nothing more is written, and what was written
 /// before reads as a truncated trace.
@@ -28,8 +33,12 @@ pub struct Writer<W> {
     sink: Sink<W>,
     encoder: Encoder,
     blocks: BlockWriter,
+    /// Threads that encode too, if others shall.
+    encoders: Option<Encoders>,
     /// The chunk being filled.
     chunk: ChunkHead,
+    /// Its records, if another thread shall encode them, and which.
+    raw: Option<(usize, RawChunk)>,
     marks: Vec<u8>,
     thread: ThreadId,
     space: SpaceId,
@@ -57,7 +66,9 @@ impl<W: Write> Writer<W> {
             sink,
             encoder: Encoder::default(),
             blocks: BlockWriter::default(),
+            encoders: None,
             chunk: ChunkHead::default(),
+            raw: None,
             marks: Vec::new(),
             thread: ThreadId(1),
             space: SpaceId(0),
@@ -102,14 +113,23 @@ impl<W: Write> Writer<W> {
         }
         let (next_ref, next_instruction) = (self.next_ref(), self.next_instruction());
         self.chunk.blocks = self.encoder.table.entries.len() as u32;
-        let empty = self.sink.write(Part {
+        let mut part = Part {
             blocks: std::mem::take(&mut self.blocks),
             chunk: self.chunk,
             columns: std::mem::take(&mut self.encoder.columns),
             marks: std::mem::take(&mut self.marks),
-        });
+            encoded: None,
+        };
+        if let (Some((thread, raw)), Some(encoders)) = (self.raw.take(), &mut self.encoders) {
+            part.encoded = Some(encoders.encode(thread, raw, std::mem::take(&mut part.columns)));
+        }
+        let empty = self.sink.write(part);
         (self.encoder.columns, self.marks) = (empty.columns, empty.marks);
         self.start_chunk(next_ref, next_instruction);
+        self.raw = self.encoders.as_mut().and_then(Encoders::idle);
+        if let Some((_, raw)) = &mut self.raw {
+            raw.start(self.chunk_records as usize + PART_REFS);
+        }
     }
 
     /// The number of the next reference, if nothing is missing.
@@ -136,12 +156,14 @@ impl<W: Write> Writer<W> {
             return if batch.refs.is_empty() {
                 Ok(())
             } else {
-                Err(bad("references without a block execution".into()))
+                Err(bad_stream("references without a block execution".into()))
             };
         }
-        for block in batch.blocks.since(self.encoder.table.entries.len()) {
-            self.encoder.table.add(block).map_err(bad)?;
-            self.blocks.push(block).map_err(bad)?;
+        let new = batch.blocks.shared_since(self.encoder.table.entries.len());
+        self.encoders.iter_mut().for_each(|encoders| encoders.add_blocks(new));
+        for block in new {
+            self.encoder.table.add(block).map_err(bad_stream)?;
+            self.blocks.push(block).map_err(bad_stream)?;
             if self.blocks.len() >= MARK_BYTES {
                 self.write_blocks();
             }
@@ -154,18 +176,27 @@ impl<W: Write> Writer<W> {
         // In parts, so that no batch makes a chunk larger than the format allows.
         let (mut first, mut spans) = (0, batch.spans);
         while !spans.is_empty() {
-            let (part, rest) = spans.split_at(spans.len().min(PART_SPANS));
+            let few = spans.partition_point(|span| (span.first as usize) < first + PART_REFS);
+            let (part, rest) = spans.split_at(few.clamp(1, PART_SPANS).min(spans.len()));
             let end = rest.first().map_or(batch.refs.len(), |span| span.first as usize);
-            let refs = batch.refs.get(first..end).ok_or_else(|| bad("spans are not in order".into()))?;
-            self.chunk.instructions += self.encoder.push(part, refs, first).map_err(bad)?;
+            let refs =
+                batch.refs.get(first..end).ok_or_else(|| bad_stream("spans are not in order".into()))?;
+            self.chunk.instructions += self.push(part, refs, first).map_err(bad_stream)?;
             self.chunk.spans += part.len() as u32;
             self.chunk.refs += refs.len() as u32;
-            if self.chunk.records() >= self.chunk_records || self.encoder.columns.len() >= CHUNK_BYTES {
+            if self.chunk.records() >= self.chunk_records {
                 self.end_chunk();
             }
             (first, spans) = (end, rest);
         }
         Ok(())
+    }
+
+    /// See [`Encoder::push`].
+    fn push(&mut self, spans: &[Span], refs: &[Ref], base: usize) -> Result<u64, String> {
+        let Some((_, raw)) = &mut self.raw else { return self.encoder.push(spans, refs, base) };
+        raw.push(spans, refs, base);
+        self.encoder.table.instructions(spans)
     }
 
     /// Moves to the given place: after a gap, the stream continues in a new chunk.
@@ -196,16 +227,22 @@ impl<W: Write> Writer<W> {
 }
 
 impl<W: Write + Send + 'static> Writer<W> {
-    /// As [`Writer::new`], compressing and writing on a separate thread if there is a processor for it. The bytes are
-    /// the same.
+    /// As [`Writer::new`], on several threads if there are processors for them. The bytes are the same.
     pub fn with_thread(output: W, header: &StreamHeader) -> io::Result<Self> {
-        FileWriter::new(output, header).map(|file| Self::to(Sink::with_thread(file), CHUNK_RECORDS))
+        Self::with_encoders(output, header, CHUNK_RECORDS, Encoders::of_host())
     }
 
-    /// The same with chunks of about `records`, for tests and measurements.
+    /// The same with chunks of about `records`, and so many threads that encode, for tests and measurements.
     #[doc(hidden)]
-    pub fn with_thread_and_chunk_records(output: W, header: &StreamHeader, records: u64) -> io::Result<Self> {
-        FileWriter::new(output, header).map(|file| Self::to(Sink::with_thread(file), records))
+    pub fn with_encoders(
+        output: W,
+        header: &StreamHeader,
+        records: u64,
+        encoders: usize,
+    ) -> io::Result<Self> {
+        let mut writer = Self::to(Sink::with_thread(FileWriter::new(output, header)?, encoders), records);
+        writer.encoders = (encoders > 0).then(|| Encoders::new(encoders));
+        Ok(writer)
     }
 }
 
@@ -217,9 +254,4 @@ impl<W: Write + Send> Analysis for Writer<W> {
     fn on_event(&mut self, at: RefIndex, event: &Event) {
         self.unless_failed(|writer| writer.event(at, event));
     }
-}
-
-/// The error for a stream that no file can hold.
-fn bad(why: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -317,11 +317,12 @@ fn lengths_that_lie_do_not_allocate() {
 }
 
 #[test]
-fn a_thread_writes_the_same_bytes() {
+fn threads_write_the_same_bytes() {
     let (stream, _) = small();
-    for chunk in [1, 10, 60, 1 << 20] {
+    for (chunk, encoders) in [1, 10, 60, 1 << 20].into_iter().flat_map(|chunk| [0, 1, 3].map(|n| (chunk, n)))
+    {
         let disk = Disk::new(usize::MAX);
-        let mut writer = Writer::with_thread_and_chunk_records(disk.clone(), &header(), chunk).unwrap();
+        let mut writer = Writer::with_encoders(disk.clone(), &header(), chunk, encoders).unwrap();
         stream.play(8, &mut writer);
         assert!(writer.error().is_none());
         let summary = writer.finish().unwrap();
@@ -341,7 +342,7 @@ fn a_full_disk_leaves_a_trace_that_reads() {
             assert_eq!(disk.file(), whole[..room]);
         }
         let disk = Disk::new(room);
-        if let Ok(mut writer) = Writer::with_thread_and_chunk_records(disk.clone(), &header(), 60) {
+        if let Ok(mut writer) = Writer::with_encoders(disk.clone(), &header(), 60, 2) {
             stream.play(8, &mut writer);
             assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
             assert_eq!(disk.file(), whole[..room]);
@@ -354,7 +355,7 @@ fn a_full_disk_leaves_a_trace_that_reads() {
 fn a_full_disk_is_told_while_a_thread_writes() {
     let (stream, whole) = small();
     let disk = Disk::new(whole.len() / 2);
-    let mut writer = Writer::with_thread_and_chunk_records(disk.clone(), &header(), 60).unwrap();
+    let mut writer = Writer::with_encoders(disk.clone(), &header(), 60, 2).unwrap();
     stream.play(8, &mut writer);
     while writer.error().is_none() {
         writer.on_event(RefIndex(stream.refs), &Event::Marker { id: 7 });
@@ -365,22 +366,24 @@ fn a_full_disk_is_told_while_a_thread_writes() {
     assert_eq!(disk.file(), whole[..whole.len() / 2]);
 }
 
-/// Writes one batch that breaks the rules; returns the complaint.
+/// Writes one batch that breaks the rules; returns the complaint, which is the same if another thread encodes it.
 fn complaint(blocks: &Dictionary, spans: &[Span], refs: &[Ref]) -> String {
+    let first = RefIndex(0);
+    let (space, thread) = (SpaceId(0), ThreadId(1));
+    let batch = Batch { space, thread, first, first_instruction: 0, refs, spans, wide: false, blocks };
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, &header()).unwrap();
-    writer.on_batch(&Batch {
-        space: SpaceId(0),
-        thread: ThreadId(1),
-        first: RefIndex(0),
-        first_instruction: 0,
-        refs,
-        spans,
-        wide: false,
-        blocks,
-    });
+    writer.on_batch(&batch);
     assert!(writer.error().is_some());
-    writer.finish().unwrap_err().to_string()
+    let complaint = writer.finish().unwrap_err().to_string();
+
+    let mut writer = Writer::with_encoders(Disk::new(usize::MAX), &header(), 60, 1).unwrap();
+    // The first chunk is encoded here, the next one there.
+    writer.on_event(first, &Event::Marker { id: 7 });
+    writer.on_event(RefIndex(1), &Event::Marker { id: 7 });
+    writer.on_batch(&Batch { first: RefIndex(1), ..batch });
+    assert_eq!(writer.finish().unwrap_err().to_string(), complaint);
+    complaint
 }
 
 #[test]
@@ -412,6 +415,12 @@ fn a_large_batch_is_split() {
     let (steps, _, error) = read(&stream.to_file(6000, 1 << 22));
     assert!(error.is_none(), "{error:?}");
     assert!(steps == stream.steps);
+    // Split alike where another thread encodes it.
+    let disk = Disk::new(usize::MAX);
+    let mut writer = Writer::with_encoders(disk.clone(), &header(), 10_000, 2).unwrap();
+    stream.play(6000, &mut writer);
+    writer.finish().unwrap();
+    assert!(disk.file() == stream.to_file(6000, 10_000));
 }
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.pwt");
