@@ -5,8 +5,8 @@
 //! nothing is decoded and nobody is decoding: then the program runs. So two processors stay busy whatever takes
 //! longest, and none of the three waits while another's processor is idle.
 //!
-//! An analysis may have a forerunner ([`Analysis::forerunner`]), which sees each parcel before the consumer does. It
-//! too works on whichever thread has time, while the program refills the ring.
+//! An analysis may have forerunners ([`Analysis::forerunners`]), each of which sees each parcel before the consumer
+//! does. They too work on whichever threads have time, while the program refills the ring.
 //!
 //! Items keep their batches, order and places. Memory is bounded: the thread waits when it is [`PARCELS`] parcels
 //! ahead. Large batches move with their room if the source gives it away; others are copied.
@@ -50,15 +50,25 @@ struct Decoding<S> {
 /// The queue between the two threads. Locked only briefly, even by the thread that holds the source.
 #[derive(Default)]
 struct Queue {
-    /// Parcels that the forerunner has yet to see.
-    unseen: VecDeque<Parcel>,
-    /// Whether it sees one now.
-    is_seeing: bool,
+    /// Parcels that some forerunner has yet to see, oldest first.
+    unseen: VecDeque<Arc<Parcel>>,
+    forerunners: Vec<Progress>,
     /// Parcels for the consumer.
     full: VecDeque<Parcel>,
     empty: Vec<Parcel>,
-    /// Nobody begins to decode another parcel: the source has ended, or the consumer is gone.
+    /// Nobody begins to decode another parcel: the source has ended, or what follows.
     closed: bool,
+    /// Nobody begins anything: the consumer is gone, or a forerunner has panicked.
+    aborted: bool,
+}
+
+/// How far a forerunner came.
+#[derive(Default)]
+struct Progress {
+    /// Parcels among the unseen that it has seen.
+    seen: usize,
+    /// Whether it sees one now.
+    is_seeing: bool,
 }
 
 impl Queue {
@@ -66,11 +76,36 @@ impl Queue {
         !self.closed && self.unseen.len() + self.full.len() < PARCELS
     }
 
-    /// A parcel for the forerunner, if it is free.
-    fn take_unseen(&mut self) -> Option<Parcel> {
-        let parcel = if self.is_seeing { None } else { self.unseen.pop_front() };
-        self.is_seeing |= parcel.is_some();
-        parcel
+    /// The next parcel of a forerunner that is free: of the one that has seen least.
+    fn take_unseen(&mut self) -> Option<(usize, Arc<Parcel>)> {
+        let free = self.forerunners.iter_mut().enumerate().filter(|(_, one)| !one.is_seeing);
+        let (number, latest) = free.min_by_key(|(_, one)| one.seen).filter(|_| !self.aborted)?;
+        let parcel = Arc::clone(self.unseen.get(latest.seen)?);
+        latest.is_seeing = true;
+        Some((number, parcel))
+    }
+
+    fn is_seeing(&self) -> bool {
+        self.forerunners.iter().any(|one| one.is_seeing)
+    }
+
+    /// Moves on what all forerunners have seen.
+    fn move_seen(&mut self) {
+        while self.forerunners.iter().all(|one| one.seen > 0)
+            && let Some(seen) = self.unseen.pop_front()
+        {
+            self.forerunners.iter_mut().for_each(|one| one.seen -= 1);
+            self.full.push_back(Arc::into_inner(seen).expect("nobody sees it any more"));
+        }
+    }
+
+    fn abort(&mut self) {
+        (self.closed, self.aborted) = (true, true);
+    }
+
+    /// Whether nothing is left but what is full.
+    fn has_ended(&self) -> bool {
+        self.aborted || self.closed && self.unseen.is_empty()
     }
 }
 
@@ -82,9 +117,7 @@ struct Forerunner {
 
 impl Forerunner {
     fn see(&mut self, parcel: &Parcel) {
-        for block in parcel.blocks() {
-            self.blocks.intern(block.clone());
-        }
+        self.blocks.extend(parcel.blocks());
         parcel.batches(&self.blocks).for_each(|batch| self.analysis.on_batch(&batch));
     }
 }
@@ -92,12 +125,13 @@ impl Forerunner {
 /// What the decoding thread does next.
 enum Work {
     Decode(Parcel),
-    See(Parcel),
+    /// Shows a forerunner, by number, a parcel.
+    See(usize, Arc<Parcel>),
 }
 
 struct Shared<S> {
     decoding: Mutex<Decoding<S>>,
-    forerunner: Option<Mutex<Forerunner>>,
+    forerunners: Vec<Mutex<Forerunner>>,
     line: Mutex<Queue>,
     /// Signalled when `line` changes, and when the source is free.
     changed: Condvar,
@@ -115,19 +149,21 @@ pub struct ReadAhead<S> {
     blocks: Dictionary,
 }
 
-/// From now on also decodes `source` on a thread of `scope`. A `forerunner` sees all batches before they are read.
+/// From now on also decodes `source` on a thread of `scope`. Each of `forerunners` sees all batches before they are
+/// read.
 pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     source: S,
-    forerunner: Option<Box<dyn Analysis>>,
+    forerunners: Vec<Box<dyn Analysis>>,
 ) -> std::io::Result<ReadAhead<S>> {
     let header = source.header().clone();
     let backlog = source.backlog();
-    let forerunner = forerunner.map(|analysis| Forerunner { analysis, blocks: Dictionary::default() });
+    let progress = forerunners.iter().map(|_| Progress::default()).collect();
+    let forerunner = |analysis| Mutex::new(Forerunner { analysis, blocks: Dictionary::default() });
     let shared = Arc::new(Shared {
         decoding: Mutex::new(Decoding { source, known: 0, ended: false }),
-        forerunner: forerunner.map(Mutex::new),
-        line: Mutex::default(),
+        forerunners: forerunners.into_iter().map(forerunner).collect(),
+        line: Mutex::new(Queue { forerunners: progress, ..Queue::default() }),
         changed: Condvar::new(),
         backlog,
         wants_events_alone: AtomicBool::new(false),
@@ -165,7 +201,7 @@ impl<S: Source> Shared<S> {
         let _closing = CloseOnDrop(self);
         while let Some(work) = self.next_work() {
             match work {
-                Work::See(parcel) => self.see(parcel),
+                Work::See(forerunner, parcel) => self.see(forerunner, parcel),
                 Work::Decode(mut parcel) => {
                     self.backlog.iter().for_each(|backlog| backlog.wait());
                     // The consumer panicked while holding it.
@@ -181,13 +217,13 @@ impl<S: Source> Shared<S> {
     fn next_work(&self) -> Option<Work> {
         let mut line = self.line();
         loop {
-            if let Some(parcel) = line.take_unseen() {
-                return Some(Work::See(parcel));
+            if let Some((forerunner, parcel)) = line.take_unseen() {
+                return Some(Work::See(forerunner, parcel));
             }
             if line.has_room() {
                 return Some(Work::Decode(line.empty.pop().unwrap_or_default()));
             }
-            if line.closed && line.unseen.is_empty() {
+            if line.has_ended() {
                 return None;
             }
             line = self.wait(line);
@@ -198,25 +234,26 @@ impl<S: Source> Shared<S> {
     fn put(&self, parcel: Parcel, decoding: MutexGuard<'_, Decoding<S>>) {
         let mut line = self.line();
         line.closed |= decoding.ended;
-        match (parcel.is_empty(), &self.forerunner) {
+        match (parcel.is_empty(), self.forerunners.is_empty()) {
             (true, _) => line.empty.push(parcel),
-            (false, None) => line.full.push_back(parcel),
-            (false, Some(_)) => line.unseen.push_back(parcel),
+            (false, true) => line.full.push_back(parcel),
+            (false, false) => line.unseen.push_back(Arc::new(parcel)),
         }
         // Not before: parcels keep the source's order in the queue.
         drop((line, decoding));
         self.done();
     }
 
-    /// Shows the forerunner a parcel, which is then for the consumer.
-    fn see(&self, parcel: Parcel) {
-        let _seeing = Seeing(self);
+    /// Shows a forerunner its next parcel, which is for the consumer once all have seen it.
+    fn see(&self, number: usize, parcel: Arc<Parcel>) {
+        let mut seeing = Seeing { shared: self, number, has_seen: false };
         // If the other thread panicked, the stream ends here.
-        if let Some(Ok(mut forerunner)) = self.forerunner.as_ref().map(Mutex::lock) {
+        if let Ok(mut forerunner) = self.forerunners[number].lock() {
             forerunner.see(&parcel);
-            drop(forerunner);
-            self.line().full.push_back(parcel);
+            seeing.has_seen = true;
         }
+        // Not later: whoever moves it on is then its only owner.
+        drop(parcel);
     }
 
     /// The next parcel, in exchange for a used one; `None` at the end.
@@ -229,17 +266,17 @@ impl<S: Source> Shared<S> {
                 self.changed.notify_all();
                 return Some(parcel);
             }
-            if let Some(parcel) = line.take_unseen() {
+            if let Some((forerunner, parcel)) = line.take_unseen() {
                 drop(line);
-                self.see(parcel);
+                self.see(forerunner, parcel);
                 continue;
             }
-            if line.closed && !line.is_seeing {
+            if line.has_ended() {
                 return None;
             }
             // While the other thread sees a parcel this one stays awake: the parcel comes soon, and nobody else reads
             // the source.
-            let may_wait = !line.is_seeing && Instant::now() >= awake_until;
+            let may_wait = !line.is_seeing() && Instant::now() >= awake_until;
             match self.decoding.try_lock() {
                 Ok(mut decoding) if line.has_room() && (may_wait || decoding.source.is_ready()) => {
                     let mut parcel = line.empty.pop().unwrap_or_default();
@@ -264,13 +301,26 @@ impl<S: Source> Shared<S> {
     }
 }
 
-/// Frees the forerunner when dropped, even by a panic.
-struct Seeing<'a, S: Source>(&'a Shared<S>);
+/// Frees a forerunner when dropped, even by a panic.
+struct Seeing<'a, S: Source> {
+    shared: &'a Shared<S>,
+    number: usize,
+    has_seen: bool,
+}
 
 impl<S: Source> Drop for Seeing<'_, S> {
     fn drop(&mut self) {
-        self.0.line().is_seeing = false;
-        self.0.changed.notify_all();
+        let mut line = self.shared.line();
+        let forerunner = &mut line.forerunners[self.number];
+        forerunner.is_seeing = false;
+        forerunner.seen += usize::from(self.has_seen);
+        if self.has_seen {
+            line.move_seen();
+        } else {
+            line.abort();
+        }
+        drop(line);
+        self.shared.changed.notify_all();
     }
 }
 
@@ -322,9 +372,7 @@ impl<S: Source> Source for ReadAhead<S> {
             self.next = 0;
             let Some(parcel) = self.shared.next_parcel(used) else { return Ok(None) };
             self.parcel = parcel;
-            for block in self.parcel.take_blocks() {
-                self.blocks.intern(block);
-            }
+            self.blocks.extend(self.parcel.blocks());
         }
         self.next += 1;
         self.parcel.item(self.next - 1, &self.blocks).map(Some)
@@ -338,8 +386,7 @@ impl<S: Source> Source for ReadAhead<S> {
 impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
         let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.closed = true;
-        line.unseen.clear();
+        line.abort();
         drop(line);
         self.shared.changed.notify_all();
         self.shared.backlog.iter().for_each(|backlog| backlog.stir());

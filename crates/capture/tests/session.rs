@@ -294,7 +294,8 @@ fn what_is_read_ahead_is_what_is_there() {
     };
     for role in ["good", "killed", "exec"] {
         let straight = told(&run(&session(), role).1);
-        let ahead = |source| std::thread::scope(|scope| consume(read_ahead(scope, source, None).unwrap()));
+        let ahead =
+            |source| std::thread::scope(|scope| consume(read_ahead(scope, source, Vec::new()).unwrap()));
         let ahead = run_and_consume(&session(), role, ahead).1;
         assert_eq!(told(&ahead), straight, "{role}");
     }
@@ -305,7 +306,7 @@ fn an_engine_notices_that_who_read_ahead_is_gone() {
     let leave = |source: RingSource| {
         let header = source.header().clone();
         std::thread::scope(|scope| {
-            let mut ahead = read_ahead(scope, source, None).unwrap();
+            let mut ahead = read_ahead(scope, source, Vec::new()).unwrap();
             (0..3).for_each(|_| assert!(matches!(ahead.next_item(), Ok(Some(_)))));
         });
         Seen { header, events: vec![], refs: 0, instructions: 0, sum: 0, error: None }

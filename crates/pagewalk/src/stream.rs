@@ -175,8 +175,8 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// [`follow`], decoding the source on a thread of its own if there is a processor for it. The analysis's forerunner
-/// works on both, if all of the stream is of interest.
+/// [`follow`], decoding the source on a thread of its own if there is a processor for it. The analysis's forerunners
+/// work on both, if all of the stream is of interest.
 pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
     if processors() < 2 {
         return follow(source, window, analysis);
@@ -184,8 +184,8 @@ pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: 
     let is_whole = *window == WindowSpec::default();
     // Handing its state to and fro costs more than two processors gain that share no cache.
     let has_room = processors() > 2 || share_a_cache();
-    let forerunner = if is_whole && has_room { analysis.forerunner() } else { None };
-    std::thread::scope(|scope| match read_ahead(scope, source, forerunner) {
+    let forerunners = if is_whole && has_room { analysis.forerunners() } else { Vec::new() };
+    std::thread::scope(|scope| match read_ahead(scope, source, forerunners) {
         Ok(ahead) => follow(ahead, window, analysis),
         Err(error) => Ending::lost(format!("no thread to decode the stream on: {error}")),
     })

@@ -48,6 +48,47 @@ impl Waits {
         }
         self.cycles = self.cycles.saturating_add(other.cycles);
     }
+
+    /// Adds those of a reference.
+    #[inline]
+    pub fn add_reference(&mut self, reference: ReferenceWaits) {
+        for (level, sum) in self.misses.iter_mut().enumerate() {
+            *sum += reference.lines >> (LEVEL_BITS * level) & ((1 << LEVEL_BITS) - 1);
+        }
+        self.cycles = self.cycles.saturating_add(reference.cycles);
+    }
+}
+
+/// The bits of [`ReferenceWaits`] for each level's misses: no reference has as many lines.
+const LEVEL_BITS: usize = 16;
+const _: () = assert!(LEVEL_BITS * LEVELS <= u64::BITS as usize);
+
+/// [`Waits`] of one reference. There are very many, so they fit two registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReferenceWaits {
+    /// Level 1 in the lowest bits.
+    lines: u64,
+    /// See [`Waits::cycles`].
+    pub cycles: u64,
+}
+
+impl ReferenceWaits {
+    /// So many cycles, and no misses.
+    #[inline]
+    pub fn of_cycles(cycles: u64) -> ReferenceWaits {
+        ReferenceWaits { lines: 0, cycles }
+    }
+
+    /// Adds the miss of a line in a cache of this level.
+    #[inline]
+    pub fn miss(&mut self, level: u8) {
+        self.lines += 1 << (LEVEL_BITS * (usize::from(level) - 1));
+    }
+
+    /// Whether some line missed a cache.
+    pub fn has_missed(self) -> bool {
+        self.lines != 0
+    }
 }
 
 /// A reference of the program that missed a cache of the first design, for its observer.
@@ -65,7 +106,7 @@ pub struct Wait<'a> {
     /// The instruction's block.
     pub block: &'a Block,
     /// What it missed, and its cycles.
-    pub waits: Waits,
+    pub waits: ReferenceWaits,
 }
 
 /// Observes every walk of the first machine, on all of its cores, and every miss of its caches of memory.

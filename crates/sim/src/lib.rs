@@ -63,7 +63,9 @@ mod watched_tlbs;
 
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
 pub use arrangement::{Arrangement, Sharing, SharingError};
-pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
+pub use attribution::{
+    LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, ReferenceWaits, Wait, Waits, Walk,
+};
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
 pub use counts::{
     CacheCosts, CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals,

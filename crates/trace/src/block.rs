@@ -86,11 +86,17 @@ impl Block {
 pub struct Dictionary {
     blocks: Vec<Arc<Block>>,
     ids: FxHashMap<Arc<Block>, BlockId>,
+    /// Blocks of which `ids` knows: a copy of another dictionary seldom needs it.
+    indexed: usize,
 }
 
 impl Dictionary {
     /// The id of `block`, assigned now if it is new.
     pub fn intern(&mut self, block: Block) -> BlockId {
+        for number in self.indexed..self.blocks.len() {
+            self.ids.insert(Arc::clone(&self.blocks[number]), BlockId(number as u32));
+        }
+        self.indexed = self.blocks.len();
         if let Some(&id) = self.ids.get(&block) {
             return id;
         }
@@ -98,7 +104,13 @@ impl Dictionary {
         let block = Arc::new(block);
         self.blocks.push(Arc::clone(&block));
         self.ids.insert(block, id);
+        self.indexed += 1;
         id
+    }
+
+    /// Takes the next blocks of a dictionary of which this one is a copy.
+    pub fn extend(&mut self, blocks: &[Arc<Block>]) {
+        self.blocks.extend_from_slice(blocks);
     }
 
     /// The block with this id. Panics if the id is not from this dictionary.
@@ -116,7 +128,7 @@ impl Dictionary {
         self.blocks.is_empty()
     }
 
-    /// The blocks from id `first` on, for other threads.
+    /// The blocks from id `first` on, for other dictionaries.
     pub fn shared_since(&self, first: usize) -> &[Arc<Block>] {
         &self.blocks[first..]
     }
@@ -124,5 +136,27 @@ impl Dictionary {
     /// The blocks from id `first` on, for consumers with tables of their own.
     pub fn since(&self, first: usize) -> impl Iterator<Item = &Block> {
         self.shared_since(first).iter().map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(number: u8) -> Block {
+        Block { instructions: [].into(), sites: [].into(), code: [number].into(), end: BlockEnd::Jump }
+    }
+
+    #[test]
+    fn a_copy_numbers_blocks_as_the_original_does() {
+        let (mut original, mut copy) = (Dictionary::default(), Dictionary::default());
+        let known: Vec<BlockId> = (0..3).map(|number| original.intern(block(number))).collect();
+        copy.extend(original.shared_since(0));
+        assert_eq!(copy.intern(block(1)), known[1]);
+        assert_eq!((copy.intern(block(7)).0, copy.intern(block(8)).0), (3, 4));
+        original.intern(block(9));
+        original.extend(&copy.shared_since(3)[..1]);
+        assert_eq!((original.intern(block(9)).0, original.intern(block(7)).0), (3, 4));
+        assert_eq!(original.get(BlockId(4)), &block(7));
     }
 }

@@ -33,9 +33,7 @@ impl Default for BatchParts {
 impl BatchParts {
     /// Replaces the batch.
     pub fn copy(&mut self, batch: &Batch<'_>) {
-        for block in batch.blocks.since(self.blocks.len()) {
-            self.blocks.intern(block.clone());
-        }
+        self.blocks.extend(batch.blocks.shared_since(self.blocks.len()));
         self.buffer.clear();
         self.buffer.refs.extend_from_slice(batch.refs);
         self.buffer.spans.extend_from_slice(batch.spans);

@@ -105,10 +105,10 @@ pub trait Analysis: Send {
     /// Processes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 
-    /// An analysis that from now on must see each batch before this one does, on any thread; none if nothing can be
-    /// done ahead. Asked before the first item.
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        None
+    /// Analyses that from now on must see each batch before this one does, on any threads; none if nothing can be done
+    /// ahead. Asked before the first item.
+    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+        Vec::new()
     }
 
     /// If several streams take turns: from here on, items belong to the stream with this number. Called before each
@@ -132,8 +132,8 @@ macro_rules! analyses_behind {
                 (**self).on_event(at, event);
             }
 
-            fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-                (**self).forerunner()
+            fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+                (**self).forerunners()
             }
 
             fn on_turn(&mut self, space: SpaceId) {
@@ -147,9 +147,8 @@ analyses_behind!(&mut A, Box<A>);
 
 /// Several analyses, each of the whole stream.
 impl<A: Analysis> Analysis for Vec<A> {
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        let forerunners: Vec<Box<dyn Analysis>> = self.iter_mut().filter_map(A::forerunner).collect();
-        (!forerunners.is_empty()).then(|| Box::new(forerunners) as Box<dyn Analysis>)
+    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+        self.iter_mut().flat_map(A::forerunners).collect()
     }
 
     fn on_batch(&mut self, batch: &Batch<'_>) {
@@ -171,8 +170,8 @@ impl<A: Analysis> Analysis for Vec<A> {
 
 /// An optional analysis.
 impl<A: Analysis> Analysis for Option<A> {
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        self.as_mut()?.forerunner()
+    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+        self.iter_mut().flat_map(A::forerunners).collect()
     }
 
     fn on_batch(&mut self, batch: &Batch<'_>) {
@@ -194,11 +193,8 @@ impl<A: Analysis> Analysis for Option<A> {
 
 /// Two analyses of different kinds.
 impl<A: Analysis, B: Analysis> Analysis for (A, B) {
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        match (self.0.forerunner(), self.1.forerunner()) {
-            (Some(one), Some(other)) => Some(Box::new(vec![one, other])),
-            (one, other) => one.or(other),
-        }
+    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+        self.0.forerunners().into_iter().chain(self.1.forerunners()).collect()
     }
 
     fn on_batch(&mut self, batch: &Batch<'_>) {

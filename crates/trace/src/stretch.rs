@@ -112,9 +112,7 @@ impl Stretch {
             self.blocks.resize_with(stream + 1, Dictionary::default);
         }
         let blocks = &mut self.blocks[stream];
-        for block in batch.blocks.since(blocks.len()) {
-            blocks.intern(block.clone());
-        }
+        blocks.extend(batch.blocks.shared_since(blocks.len()));
         self.items.push(HeldItem::Batch(HeldBatch {
             stream,
             space: batch.space,

@@ -3,6 +3,7 @@
 use pagewalk_trace::{Batch, BatchRoom, Block, Dictionary, Event, Item, Ref, SourceError, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A parcel is full at this many references and block executions.
 const PARCEL_RECORDS: usize = 1 << 16;
@@ -40,14 +41,14 @@ pub(super) struct Parcel {
     /// References and block executions.
     records: usize,
     /// Blocks that no earlier parcel contains.
-    blocks: Vec<Block>,
+    blocks: Vec<Arc<Block>>,
     pieces: Vec<Piece>,
 }
 
 impl Parcel {
     /// Adds a batch; returns whether the next taken room must be the batch's.
     pub fn add(&mut self, batch: &Batch<'_>, known: &mut usize, gives_rooms: bool) -> bool {
-        self.blocks.extend(batch.blocks.since(*known).cloned());
+        self.blocks.extend_from_slice(batch.blocks.shared_since(*known));
         *known = batch.blocks.len();
         let records = batch.refs.len() + batch.spans.len();
         let moves = gives_rooms && records >= ROOM_RECORDS;
@@ -115,13 +116,8 @@ impl Parcel {
         self.pieces.clear();
     }
 
-    /// Takes the blocks that no earlier parcel contains.
-    pub fn take_blocks(&mut self) -> Vec<Block> {
-        std::mem::take(&mut self.blocks)
-    }
-
     /// Blocks that no earlier parcel contains.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[Arc<Block>] {
         &self.blocks
     }
 

@@ -161,7 +161,7 @@ fn items_come_out_as_they_went_in() {
     assert_eq!(straight.len(), 300 + 100 + 1);
     for gives in [false, true] {
         let ahead = std::thread::scope(|scope| {
-            told(&mut read_ahead(scope, Steps::new(&sizes, gives), None).expect("a thread"))
+            told(&mut read_ahead(scope, Steps::new(&sizes, gives), Vec::new()).expect("a thread"))
         });
         assert!(ahead == straight, "gives rooms: {gives}");
     }
@@ -174,7 +174,8 @@ fn so_they_do_where_the_source_has_to_be_waited_for() {
     for gives in [false, true] {
         let calls = Arc::new(Calls::default());
         let source = Steps { backlog: Some(Arc::clone(&calls)), ..Steps::new(&sizes, gives) };
-        let ahead = std::thread::scope(|scope| told(&mut read_ahead(scope, source, None).expect("a thread")));
+        let ahead =
+            std::thread::scope(|scope| told(&mut read_ahead(scope, source, Vec::new()).expect("a thread")));
         assert!(ahead == straight, "gives rooms: {gives}");
         // Each read that ended for lack of data let the writer continue.
         assert!(calls.gone_on.load(Ordering::Relaxed) >= sizes.len() / 7);
@@ -187,7 +188,7 @@ fn so_they_do_where_the_source_has_to_be_waited_for() {
 fn batches_are_left_out_once_nobody_wants_them() {
     let (mut events, mut batches) = (0, 0);
     std::thread::scope(|scope| {
-        let mut ahead = read_ahead(scope, Steps::new(&sizes(), true), None).expect("a thread");
+        let mut ahead = read_ahead(scope, Steps::new(&sizes(), true), Vec::new()).expect("a thread");
         ahead.leave_batches_out();
         while let Ok(Some(item)) = ahead.next_item() {
             match item {
@@ -219,28 +220,31 @@ impl Analysis for Seen {
 }
 
 #[test]
-fn a_forerunner_sees_each_batch_first() {
+fn forerunners_see_each_batch_first() {
     let sizes = sizes();
     let straight = told(&mut Steps::new(&sizes, false));
     for (gives, writes) in [(false, false), (true, false), (true, true)] {
         let backlog = writes.then(|| Arc::new(Calls::default()));
         let source = Steps { backlog, ..Steps::new(&sizes, gives) };
-        let batches = Arc::new(AtomicUsize::new(0));
-        let seen = Seen { instructions: 0, batches: Arc::clone(&batches), spoiled: None };
+        let seen = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
+        let forerunner = |batches: &Arc<AtomicUsize>| -> Box<dyn Analysis> {
+            Box::new(Seen { instructions: 0, batches: Arc::clone(batches), spoiled: None })
+        };
+        let forerunners = seen.iter().map(forerunner).collect();
         let mut read = 0;
         std::thread::scope(|scope| {
-            let mut ahead = read_ahead(scope, source, Some(Box::new(seen))).expect("a thread");
+            let mut ahead = read_ahead(scope, source, forerunners).expect("a thread");
             while let Ok(Some(item)) = ahead.next_item() {
                 read += usize::from(matches!(item, Item::Batch(_)));
-                assert!(batches.load(Ordering::SeqCst) >= read);
+                assert!(seen.iter().all(|batches| batches.load(Ordering::SeqCst) >= read));
             }
         });
         assert_eq!(read, straight.iter().filter(|one| one.contains('[')).count());
-        assert_eq!(batches.load(Ordering::SeqCst), read);
+        assert!(seen.iter().all(|batches| batches.load(Ordering::SeqCst) == read));
         let seen = Seen { instructions: 0, batches: Arc::default(), spoiled: None };
         let source = Steps::new(&sizes, gives);
         let ahead = std::thread::scope(|scope| {
-            told(&mut read_ahead(scope, source, Some(Box::new(seen))).expect("a thread"))
+            told(&mut read_ahead(scope, source, vec![Box::new(seen)]).expect("a thread"))
         });
         assert!(ahead == straight, "gives rooms: {gives}, has a writer: {writes}");
     }
@@ -250,10 +254,13 @@ fn a_forerunner_sees_each_batch_first() {
 fn a_forerunner_that_panics_ends_both() {
     for spoiled in [0, 1, 100, 299] {
         let ended = std::panic::catch_unwind(|| {
-            let seen = Seen { instructions: 0, batches: Arc::default(), spoiled: Some(spoiled) };
+            let forerunner = |spoiled| -> Box<dyn Analysis> {
+                Box::new(Seen { instructions: 0, batches: Arc::default(), spoiled })
+            };
             std::thread::scope(|scope| {
                 let source = Steps::new(&sizes(), true);
-                let mut ahead = read_ahead(scope, source, Some(Box::new(seen))).expect("a thread");
+                let forerunners = vec![forerunner(None), forerunner(Some(spoiled))];
+                let mut ahead = read_ahead(scope, source, forerunners).expect("a thread");
                 while let Ok(Some(_)) = ahead.next_item() {}
             });
         });
@@ -268,7 +275,7 @@ fn a_consumer_may_leave() {
         let source = Steps { backlog: Some(Arc::clone(&calls)), ..Steps::new(&sizes(), true) };
         // Returns once the thread has ended.
         std::thread::scope(|scope| {
-            let mut ahead = read_ahead(scope, source, None).expect("a thread");
+            let mut ahead = read_ahead(scope, source, Vec::new()).expect("a thread");
             (0..items).for_each(|_| assert!(matches!(ahead.next_item(), Ok(Some(_)))));
         });
         assert_eq!(calls.stirred.load(Ordering::Relaxed), 1);
@@ -280,7 +287,7 @@ fn a_source_that_panics_ends_both() {
     let run = |backlog: Option<Arc<Calls>>| {
         std::thread::scope(|scope| {
             let source = Steps { spoiled: Some(150), backlog, ..Steps::new(&sizes(), true) };
-            let mut ahead = read_ahead(scope, source, None).expect("a thread");
+            let mut ahead = read_ahead(scope, source, Vec::new()).expect("a thread");
             while let Ok(Some(_)) = ahead.next_item() {}
         });
     };

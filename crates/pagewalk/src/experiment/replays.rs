@@ -103,7 +103,7 @@ impl ReplayableTraces<'_> {
     /// Follows a lone trace, decoding it on a thread of its own.
     fn follow(&self, source: TraceWindow<'_>, simulation: &mut Simulation) -> Result<(), Error> {
         std::thread::scope(|scope| {
-            let mut ahead = read_ahead(scope, source, None).map_err(|error| {
+            let mut ahead = read_ahead(scope, source, Vec::new()).map_err(|error| {
                 Error::new(Fault::Failed, format!("no thread to decode the stream on: {error}"))
             })?;
             while let Some(item) = ahead.next_item().map_err(|error| bad(&self.traces[0], &error))? {

@@ -8,7 +8,7 @@ mod lookahead;
 mod passage;
 pub(crate) mod waiting_walks;
 
-use crate::attribution::Waits;
+use crate::attribution::ReferenceWaits;
 use crate::caches::waiting_walks::{WaitingWalks, WalkCause};
 use crate::code_lines::{BlockFetches, CodeLines, LineGrain, LineRun};
 use crate::moment::Moment;
@@ -346,21 +346,24 @@ impl MemoryCaches {
 
     /// As [`MemoryCaches::access`]; returns its waits, if it misses a cache.
     #[inline]
-    pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Option<Waits> {
+    pub fn access_telling(
+        &mut self,
+        kind: Kind,
+        address: CacheAddress,
+        bytes: u64,
+    ) -> Option<ReferenceWaits> {
         if self.repeats(kind, address, bytes) {
             return None;
         }
         let mut found = std::mem::take(&mut self.found);
         let cycles =
             self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
-        let mut waits = Waits { cycles, ..Waits::default() };
+        let mut waits = ReferenceWaits::of_cycles(cycles);
         for (requester, served) in found.drain(..) {
-            for level in self.hierarchy.levels_before(requester, served) {
-                waits.misses[usize::from(level) - 1] += 1;
-            }
+            self.hierarchy.levels_before(requester, served).for_each(|level| waits.miss(level));
         }
         self.found = found;
-        (waits != Waits::default()).then_some(waits)
+        (waits != ReferenceWaits::default()).then_some(waits)
     }
 
     /// Returns the cycles that the reference waits.

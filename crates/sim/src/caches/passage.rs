@@ -1,6 +1,6 @@
 //! What passes a first level of caches goes through those below.
 
-use crate::attribution::Waits;
+use crate::attribution::ReferenceWaits;
 use crate::caches::lookahead::CacheLookahead;
 use crate::caches::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use crate::caches::{MemoryCaches, WalkCost};
@@ -14,13 +14,13 @@ impl MemoryCaches {
         &mut self,
         passed: &[PassedAt],
         walks: &WaitingWalks,
-        mut wait: impl FnMut(Moment, Waits),
+        mut wait: impl FnMut(Moment, ReferenceWaits),
         mut walk: impl FnMut(WalkCause, WalkCost),
     ) {
         debug_assert!(walks.are_noted());
         let nearest = self.hierarchy.nearest_in_order();
         let (mut walked, mut due) = (0, walks.moment(0));
-        let (mut waits, mut lookahead) = (Waits::default(), CacheLookahead::default());
+        let (mut waits, mut lookahead) = (ReferenceWaits::default(), CacheLookahead::default());
         let mut next = 0;
         while next < passed.len() {
             while due.is_some_and(|due| due <= passed[next].moment) {
@@ -61,13 +61,11 @@ impl MemoryCaches {
 
     /// Adds what a line waits for. `served`: where it was found; none if it left the first level.
     #[inline(always)]
-    fn add_wait(&self, waits: &mut Waits, line: PassedLine, served: Option<DataSource>) {
+    fn add_wait(&self, waits: &mut ReferenceWaits, line: PassedLine, served: Option<DataSource>) {
         if let (Some(served), Some(requester)) = (served, line.requester()) {
             waits.cycles = waits.cycles.saturating_add(self.hierarchy.wait(requester, served));
-            waits.misses[0] += 1;
-            for level in self.hierarchy.levels_before(requester, served) {
-                waits.misses[usize::from(level) - 1] += 1;
-            }
+            waits.miss(1);
+            self.hierarchy.levels_before(requester, served).for_each(|level| waits.miss(level));
         }
     }
 
@@ -99,11 +97,16 @@ impl MemoryCaches {
 
 /// At a reference's last line, tells what the reference waits for.
 #[inline(always)]
-fn tell(passed: &[PassedAt], at: usize, waits: &mut Waits, wait: &mut impl FnMut(Moment, Waits)) {
+fn tell(
+    passed: &[PassedAt],
+    at: usize,
+    waits: &mut ReferenceWaits,
+    wait: &mut impl FnMut(Moment, ReferenceWaits),
+) {
     let moment = passed[at].moment;
     if passed.get(at + 1).is_none_or(|next| next.moment != moment) {
         let waits = std::mem::take(waits);
-        if waits.misses[0] > 0 {
+        if waits.has_missed() {
             wait(moment, waits);
         }
     }

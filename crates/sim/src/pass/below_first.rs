@@ -3,7 +3,7 @@
 //! Each part of a design's caches takes lines and walks in the order of their moments. The observed design does so
 //! here, and tells the observer; others on a worker, if there is one.
 
-use crate::attribution::{Observer, Waits};
+use crate::attribution::{Observer, ReferenceWaits};
 use crate::bits::bits;
 use crate::caches::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use crate::caches::{MemoryCaches, WalkCost};
@@ -230,7 +230,7 @@ impl<O: Observer> Pass<O> {
         let mut walks = Vec::new();
         let mut waiting =
             WaitingNews { store, process, observer, batch, span: 0, news: Vec::with_capacity(TOGETHER) };
-        let wait = |moment: Moment, waits: Waits| waiting.add(moment, waits);
+        let wait = |moment: Moment, waits: ReferenceWaits| waiting.add(moment, waits);
         let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
         if O::OBSERVES_WAITS {
             memory.take_passed::<true>(passed, waited, wait, walk);
@@ -259,7 +259,7 @@ struct WaitingNews<'a, O> {
     batch: &'a Batch<'a>,
     /// A span before that of the next wait, or its own.
     span: usize,
-    news: Vec<(Moment, Waits)>,
+    news: Vec<(Moment, ReferenceWaits)>,
 }
 
 /// Waits of one group.
@@ -278,7 +278,7 @@ struct WaitingReference<'a> {
 
 impl<'a, O: Observer> WaitingNews<'a, O> {
     #[inline(always)]
-    fn add(&mut self, moment: Moment, waits: Waits) {
+    fn add(&mut self, moment: Moment, waits: ReferenceWaits) {
         if !self.store.has_many_pages() {
             let reference = self.find(moment);
             self.tell(&reference, waits);
@@ -316,7 +316,7 @@ impl<'a, O: Observer> WaitingNews<'a, O> {
     }
 
     #[inline(always)]
-    fn tell(&mut self, reference: &WaitingReference<'_>, waits: Waits) {
+    fn tell(&mut self, reference: &WaitingReference<'_>, waits: ReferenceWaits) {
         let &WaitingReference { at, page, instruction, ref place } = reference;
         let wait = wait(self.store, (at, page), instruction, place, waits);
         self.observer.on_wait(&wait, &self.process.space);

@@ -4,7 +4,7 @@
 //! TLBs run ahead. Whole hierarchies catch up before a miss of the TLBs, so that the walk's reads find them as they
 //! would in program order. Most designs can do with less: see `first_caches`.
 
-use crate::attribution::{Observer, Wait, Waits};
+use crate::attribution::{Observer, ReferenceWaits, Wait};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, logical};
 use crate::code_lines::{CodeLines, LineGrain, LineRun};
@@ -172,7 +172,7 @@ struct Observed<'a, T> {
     tell: T,
 }
 
-impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T> {
+impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, ReferenceWaits)> Receiver for Observed<'_, T> {
     fn fetches(
         &mut self,
         stretch: &Stretch<'_>,
@@ -217,7 +217,7 @@ pub(crate) fn wait<'a>(
     (at, page): (VirtAddr, Option<u32>),
     instruction: VirtAddr,
     place: &ReferencePlace<'a>,
-    waits: Waits,
+    waits: ReferenceWaits,
 ) -> Wait<'a> {
     let mapping = page.map(|page| store.pages[page as usize].mapping);
     Wait {

@@ -40,7 +40,15 @@ pub(crate) struct FirstCaches {
     coming: Option<Vec<PassedAt>>,
 }
 
-/// What a first level did in a batch.
+/// References that have caches of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    Fetches,
+    Data,
+}
+
+/// What a first level, or half of it, did in a batch.
+#[derive(Default)]
 pub(crate) struct SeenAhead {
     passed: Vec<PassedAt>,
     hits: Vec<Hits>,
@@ -76,6 +84,11 @@ impl FirstCaches {
         &self.memory
     }
 
+    /// Whether fetches and data have one each.
+    pub fn is_split(&self) -> bool {
+        self.is_split
+    }
+
     /// A stretch of a batch begins there.
     pub fn begin(&mut self, at: CachesPosition) {
         self.position = at;
@@ -86,19 +99,29 @@ impl FirstCaches {
         self.coming = Some(Vec::new());
     }
 
-    /// Sees all of a batch, for a level that follows.
-    pub fn see_ahead(&mut self, batch: &Batch<'_>, lines: &CodeLines, asid: Asid) -> SeenAhead {
+    /// Sees a batch, for a level that follows: a half of a split level, or all of one.
+    pub fn see_ahead(&mut self, half: Option<Half>, stretch: Stretch<'_>) -> SeenAhead {
         self.passed.clear();
-        let (from, to) = (CachesPosition::before(batch, 0), lines.end_of(batch, batch.spans.len()));
-        self.see(Stretch { batch, lines, asid, from, to });
+        match half {
+            None => self.see(stretch),
+            Some(half) => self.see_half(half, &stretch),
+        }
         SeenAhead { passed: std::mem::take(&mut self.passed), hits: self.memory.hierarchy.take_hits() }
     }
 
-    /// Takes what a forerunner saw in the batch that begins. Its hits count at once, its misses when they are due: in a
+    /// Takes what forerunners saw in the batch that begins. Its hits count at once, its misses when they are due: in a
     /// batch only misses, lookups less hits, are exact.
-    pub fn take_ahead(&mut self, seen: SeenAhead) {
-        self.memory.hierarchy.add_hits(&seen.hits);
-        self.coming = Some(seen.passed);
+    pub fn take_ahead(&mut self, halves: impl Iterator<Item = SeenAhead>) {
+        let mut coming = Vec::new();
+        for SeenAhead { passed, hits } in halves {
+            self.memory.hierarchy.add_hits(&hits);
+            match coming.is_empty() {
+                true => coming = passed,
+                false => coming.extend(passed),
+            }
+        }
+        coming.sort_by_key(|passed| passed.moment);
+        self.coming = Some(coming);
     }
 
     /// Sees the references up to a position, which is at a moment. Returns what passes.
@@ -141,16 +164,26 @@ impl FirstCaches {
     }
 
     fn see(&mut self, stretch: Stretch<'_>) {
-        let FirstCaches { memory, passed, .. } = self;
         if self.is_split {
-            let data = stretch.from.data..stretch.to.data;
-            memory.take_data(&stretch.batch.refs[data.clone()], stretch.asid, |index, line| {
-                passed.push(PassedAt { moment: Moment::of_data(data.start + index), line });
-            });
-            replay_fetches(&stretch, &mut Noting { memory, passed });
-            passed.sort_by_key(|passed| passed.moment);
+            self.see_half(Half::Data, &stretch);
+            self.see_half(Half::Fetches, &stretch);
+            self.passed.sort_by_key(|passed| passed.moment);
         } else {
+            let FirstCaches { memory, passed, .. } = self;
             stretch.replay(&mut Noting::<true> { memory, passed });
+        }
+    }
+
+    fn see_half(&mut self, half: Half, stretch: &Stretch<'_>) {
+        let FirstCaches { memory, passed, .. } = self;
+        match half {
+            Half::Fetches => replay_fetches(stretch, &mut Noting { memory, passed }),
+            Half::Data => {
+                let data = stretch.from.data..stretch.to.data;
+                memory.take_data(&stretch.batch.refs[data.clone()], stretch.asid, |index, line| {
+                    passed.push(PassedAt { moment: Moment::of_data(data.start + index), line });
+                });
+            }
         }
     }
 }

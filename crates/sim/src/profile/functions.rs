@@ -118,7 +118,7 @@ impl Functions {
     /// Adds what a reference missed in caches of memory.
     pub fn add_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
         let row = self.row(wait.instruction, wait.block, space);
-        self.waits[row].1.add(&wait.waits);
+        self.waits[row].1.add_reference(wait.waits);
     }
 
     pub fn add(&mut self, walk: &Walk<'_>, space: &AddressSpace) {

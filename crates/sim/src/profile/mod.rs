@@ -303,8 +303,8 @@ impl Profile {
 const LONGEST_BLOCK: u64 = 1024;
 
 impl Analysis for Profile {
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        self.pass.send_forerunner()
+    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+        self.pass.send_forerunners()
     }
 
     fn on_batch(&mut self, batch: &Batch<'_>) {

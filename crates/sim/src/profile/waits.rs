@@ -30,7 +30,7 @@ impl PageWaits {
             Some(&row) if self.rows.get(row as usize).is_some_and(|(of, _)| *of == key) => row,
             _ => self.find(key, wait.page_id),
         };
-        self.rows[row as usize].1.add(&wait.waits);
+        self.rows[row as usize].1.add_reference(wait.waits);
     }
 
     /// Prefetches the row of a page.
@@ -76,6 +76,7 @@ impl ProfileResult<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribution::ReferenceWaits;
     use pagewalk_trace::{Block, BlockEnd};
 
     /// Ids are used again: by another page, and by the same page under another mapping.
@@ -85,7 +86,7 @@ mod tests {
         let (instructions, sites, code) = Default::default();
         let block = Block { instructions, sites, code, end: BlockEnd::Jump };
         let mut add = |page: u64, mapping: u32, page_id: Option<u32>, cycles: u64| {
-            let waits = Waits { cycles, ..Waits::default() };
+            let waits = ReferenceWaits::of_cycles(cycles);
             let (page, instruction, mapping) = (VirtAddr(page << 12), VirtAddr(0), MappingId(mapping));
             all.add(&Wait { page, page_id, mapping, instruction, block: &block, waits });
         };

@@ -193,9 +193,9 @@ fn check_profiles(seed: u64) {
         if has_thread {
             profile = profile.on_threads(2);
         }
-        let forerunner = if is_ahead { profile.forerunner() } else { None };
-        assert_eq!(forerunner.is_some(), is_ahead);
-        if let Some(mut forerunner) = forerunner {
+        let forerunners = if is_ahead { profile.forerunners() } else { Vec::new() };
+        assert_eq!(forerunners.is_empty(), !is_ahead);
+        for mut forerunner in forerunners {
             feed(&mut forerunner, &program, &mut Random::new(2));
         }
         feed(&mut profile, &program, &mut Random::new(2));
