@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// More threads would wait for what decodes the stream.
-const MOST: usize = 3;
+/// Each takes 33 MB for a chunk, and a table of all blocks.
+const MOST: usize = 2;
 /// Processors that the program, and what decodes and gathers its stream, keep busy. Without others, passing chunks on
 /// takes longer than it saves.
 const TAKEN: usize = 2;
