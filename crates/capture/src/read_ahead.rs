@@ -56,7 +56,7 @@ struct Queue {
     /// Parcels for the consumer.
     full: VecDeque<Parcel>,
     empty: Vec<Parcel>,
-    /// Nobody begins to decode another parcel: the source has ended, or what follows.
+    /// Nobody begins to decode another parcel: the source or the thread has ended, or all is aborted.
     closed: bool,
     /// Nobody begins anything: the consumer is gone, or a forerunner has panicked.
     aborted: bool,
@@ -252,7 +252,7 @@ impl<S: Source> Shared<S> {
             forerunner.see(&parcel);
             seeing.has_seen = true;
         }
-        // Not later: whoever moves it on is then its only owner.
+        // Before `seeing` ends: whoever moves the parcel on is then its only owner.
         drop(parcel);
     }
 

@@ -82,6 +82,7 @@ impl ReferenceWaits {
     /// Adds the miss of a line in a cache of this level.
     #[inline]
     pub fn miss(&mut self, level: u8) {
+        debug_assert!((1..=LEVELS).contains(&usize::from(level)), "level {level}");
         self.lines += 1 << (LEVEL_BITS * (usize::from(level) - 1));
     }
 

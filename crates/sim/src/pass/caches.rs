@@ -68,7 +68,7 @@ pub(crate) struct CachesProgress {
     pub worker: Option<CacheWorker>,
     /// The designs that differ from the observed one in their walks alone, which the worker has too.
     pub cohort: Option<Cohort>,
-    /// What first levels did, batch by batch, if a forerunner sees the references.
+    /// What first levels did, batch by batch, if forerunners see the references.
     pub ahead: Option<BatchesAhead>,
 }
 

@@ -29,6 +29,7 @@ impl BatchesAhead {
         let mut halves: Vec<BatchAhead> = self.0.iter().map(seen).collect();
         let is_same = |half: &BatchAhead| half.spans == batch.spans.len();
         assert!(halves.iter().all(is_same), "the same batches, in the same order");
+        assert!(halves.iter().all(|half| half.levels.len() == levels.len()), "the same first levels");
         for (index, level) in levels.iter_mut().enumerate() {
             level.take_ahead(halves.iter_mut().map(|half| std::mem::take(&mut half.levels[index])));
         }

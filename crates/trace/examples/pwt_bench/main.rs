@@ -34,7 +34,7 @@ use std::path::PathBuf;
 const MOST_RECORDS: usize = 60_000_000;
 const REPETITIONS: usize = 3;
 /// Most threads that encode, besides the one that gathers.
-const MOST_ENCODERS: usize = 3;
+const MOST_ENCODERS: usize = 2;
 
 /// A stream in memory.
 struct Recording {

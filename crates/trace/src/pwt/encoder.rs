@@ -91,11 +91,13 @@ struct Window {
 #[derive(Clone, Copy)]
 struct WindowPlace {
     /// What spans count beyond the numbers here, modulo 2^64.
-    base: usize,
+    offset: usize,
     /// The window's start.
     first: usize,
     /// One past the last reference.
     end: usize,
+    /// References that were pushed at once.
+    pushed: usize,
 }
 
 /// A chunk before it is encoded.
@@ -183,7 +185,7 @@ impl Encoder {
         self.words.truncate(HISTORY);
         self.words.extend(refs.iter().map(|reference| reference.bits()));
         self.words.resize(HISTORY + refs.len() + LANES, 0);
-        self.encode(spans, WindowPlace { base, first: 0, end: refs.len() })
+        self.encode(spans, WindowPlace { offset: base, first: 0, end: refs.len(), pushed: refs.len() })
     }
 
     /// Encodes a chunk that was gathered, from its start.
@@ -191,7 +193,8 @@ impl Encoder {
         std::mem::swap(&mut self.words, &mut chunk.words);
         let (mut span, mut first) = (0, 0);
         let encoded = chunk.pieces.iter().try_for_each(|&Piece { spans, refs, base }| {
-            let place = WindowPlace { base: base.wrapping_sub(first), first, end: first + refs };
+            let offset = base.wrapping_sub(first);
+            let place = WindowPlace { offset, first, end: first + refs, pushed: refs };
             let spans = &chunk.spans[span..span + spans];
             (span, first) = (span + spans.len(), first + refs);
             self.encode(spans, place).map(|_| ())
@@ -203,17 +206,17 @@ impl Encoder {
     /// Appends block executions and their references, which are at a place.
     fn encode(&mut self, spans: &[Span], place: WindowPlace) -> Result<u64, String> {
         self.make_room();
-        let WindowPlace { base, first: start, end } = place;
+        let WindowPlace { first: start, end, pushed, .. } = place;
         let (mut span, mut first, mut instructions) = (0, start, 0);
         while span < spans.len() {
-            let walked = self.walk(&spans[span..], WindowPlace { base, first, end })?;
+            let walked = self.walk(&spans[span..], WindowPlace { first, ..place })?;
             self.write_corrections(first, &walked)?;
             span += walked.spans;
             first += walked.refs;
             instructions += walked.instructions;
         }
         if first != end {
-            return Err(format!("{} references in a batch whose blocks make {}", end - start, first - start));
+            return Err(format!("{pushed} references in a batch whose blocks make {}", first - start));
         }
         Ok(instructions)
     }
@@ -278,7 +281,7 @@ impl Encoder {
         spans: &[Span],
         place: WindowPlace,
     ) -> Result<PassExtent, String> {
-        let WindowPlace { base, first, end } = place;
+        let WindowPlace { offset, first, end, pushed } = place;
         let mut walked = PassExtent { spans: 0, refs: 0, missed: 0, instructions: 0 };
         let mut counts = Counts::default();
         let mut misplaced = 0;
@@ -305,12 +308,12 @@ impl Encoder {
                 predicted = entry.next[0];
                 walked.spans += 1;
                 counts.add(entry);
-                misplaced |= span.first as usize ^ base.wrapping_add(first + walked.refs);
+                misplaced |= span.first as usize ^ offset.wrapping_add(first + walked.refs);
                 let (mut left, mut line) = (entry.sites(), entry.line as usize);
                 loop {
                     let at = walked.refs;
                     let Some(near) = words.get(at..at + HISTORY + LANES) else {
-                        return Err(too_many(end));
+                        return Err(too_many(pushed));
                     };
                     let near = near.try_into().expect("the range is that long");
                     let correction = correct(simd, near, &mut lines[line], &mut differences[line]);
@@ -338,7 +341,7 @@ impl Encoder {
             }
         }
         if walked.refs > end - first {
-            return Err(too_many(end));
+            return Err(too_many(pushed));
         }
         if misplaced != 0 {
             return Err("a block execution does not start where the one before it ends".into());

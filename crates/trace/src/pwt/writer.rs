@@ -19,7 +19,7 @@ const CHUNK_RECORDS: u64 = 1 << 22;
 const MARK_BYTES: usize = 1 << 22;
 /// Block executions encoded at a time.
 const PART_SPANS: usize = 1024;
-/// The same for data references, plus or minus a block.
+/// The same for data references, plus a block.
 const PART_REFS: usize = 1 << 16;
 /// Most records of a chunk.
 const MOST_RECORDS: usize = CHUNK_RECORDS as usize + PART_SPANS + PART_REFS + MAX_SITES;
@@ -80,7 +80,7 @@ impl<W: Write> Writer<W> {
         writer
     }
 
-    /// The error that stopped the writing, if any. With a writing thread, it may appear a chunk later.
+    /// The error that stopped the writing, if any. With threads, it may appear some chunks later.
     pub fn error(&self) -> Option<&io::Error> {
         self.sink.failure().or(self.error.as_ref())
     }
@@ -90,6 +90,10 @@ impl<W: Write> Writer<W> {
         if self.error().is_none() {
             self.end_chunk();
             self.write_blocks();
+        } else if let Some((_, mut raw)) = self.raw.take()
+            && let Err(earlier) = self.encoder.encode_chunk(&mut raw)
+        {
+            self.error = Some(bad_stream(earlier));
         }
         self.sink.finish(self.error, self.events)
     }
@@ -126,10 +130,6 @@ impl<W: Write> Writer<W> {
         let empty = self.sink.write(part);
         (self.encoder.columns, self.marks) = (empty.columns, empty.marks);
         self.start_chunk(next_ref, next_instruction);
-        self.raw = self.encoders.as_mut().and_then(Encoders::idle);
-        if let Some((_, raw)) = &mut self.raw {
-            raw.start(self.chunk_records as usize + PART_REFS);
-        }
     }
 
     /// The number of the next reference, if nothing is missing.
@@ -194,6 +194,14 @@ impl<W: Write> Writer<W> {
 
     /// See [`Encoder::push`].
     fn push(&mut self, spans: &[Span], refs: &[Ref], base: usize) -> Result<u64, String> {
+        // The first chunk may be the only one.
+        let is_first = (self.chunk.first_ref, self.chunk.first_instruction) == (0, 0);
+        if self.chunk.spans == 0 && !is_first {
+            self.raw = self.encoders.as_mut().and_then(Encoders::idle);
+            if let Some((_, raw)) = &mut self.raw {
+                raw.start(MOST_RECORDS.min(self.chunk_records as usize + PART_REFS));
+            }
+        }
         let Some((_, raw)) = &mut self.raw else { return self.encoder.push(spans, refs, base) };
         raw.push(spans, refs, base);
         self.encoder.table.instructions(spans)

@@ -381,7 +381,17 @@ fn complaint(blocks: &Dictionary, spans: &[Span], refs: &[Ref]) -> String {
     // The first chunk is encoded here, the next one there.
     writer.on_event(first, &Event::Marker { id: 7 });
     writer.on_event(RefIndex(1), &Event::Marker { id: 7 });
-    writer.on_batch(&Batch { first: RefIndex(1), ..batch });
+    // Good ones come before it.
+    let mut dictionary = blocks.clone();
+    let id = dictionary.intern(block(0, 1, &[13, 13]));
+    if id.0 == 0 {
+        let (refs, spans) = ([Ref::from_parts(4096, 13); 2], [Span { block: id, first: 0 }]);
+        let good = Batch { first: RefIndex(1), refs: &refs, spans: &spans, blocks: &dictionary, ..batch };
+        writer.on_batch(&good);
+    }
+    writer.on_batch(&Batch { first: RefIndex(3), first_instruction: 1, ..batch });
+    // A later fault does not hide it.
+    writer.on_batch(&Batch { first: RefIndex(3), spans: &[], refs: &[Ref::from_parts(4096, 13)], ..batch });
     assert_eq!(writer.finish().unwrap_err().to_string(), complaint);
     complaint
 }
