@@ -36,7 +36,7 @@ pub(crate) struct FirstCaches {
     is_split: bool,
     position: CachesPosition,
     passed: Vec<PassedAt>,
-    /// What passes in the rest of the batch, if a forerunner has seen it.
+    /// What passes in the rest of the batch, if forerunners have seen it.
     coming: Option<Vec<PassedAt>>,
 }
 
@@ -94,7 +94,7 @@ impl FirstCaches {
         self.position = at;
     }
 
-    /// From now on a forerunner sees the references: see [`FirstCaches::take_ahead`].
+    /// From now on forerunners see the references: see [`FirstCaches::take_ahead`].
     pub fn follow(&mut self) {
         self.coming = Some(Vec::new());
     }

@@ -59,8 +59,8 @@ impl Analysis for Forerunner {
             lines.learn(batch.blocks.since(lines.blocks()), self.grain);
             lines.end_of(batch, batch.spans.len())
         };
-        let all = || Stretch { batch, lines, asid: *asid, from, to };
-        let levels = levels.iter_mut().map(|level| level.see_ahead(*half, all())).collect();
+        let stretch = || Stretch { batch, lines, asid: *asid, from, to };
+        let levels = levels.iter_mut().map(|level| level.see_ahead(*half, stretch())).collect();
         // The pass may have ended.
         let _ = self.batches.send(BatchAhead { spans: batch.spans.len(), levels });
     }

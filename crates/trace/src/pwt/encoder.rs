@@ -221,6 +221,7 @@ impl Encoder {
         Ok(instructions)
     }
 
+    /// Makes room for all blocks, and for a window.
     fn make_room(&mut self) {
         let lines = self.table.lines.len();
         self.differences.resize(lines, [0; LANES]);

@@ -381,7 +381,7 @@ fn complaint(blocks: &Dictionary, spans: &[Span], refs: &[Ref]) -> String {
     // The first chunk is encoded here, the next one there.
     writer.on_event(first, &Event::Marker { id: 7 });
     writer.on_event(RefIndex(1), &Event::Marker { id: 7 });
-    // Good ones come before it.
+    // A good batch comes before it, in the same chunk.
     let mut dictionary = blocks.clone();
     let id = dictionary.intern(block(0, 1, &[13, 13]));
     if id.0 == 0 {
