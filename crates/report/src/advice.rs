@@ -64,8 +64,8 @@ pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
             mebibytes(best.what_if.memory_price_mib)
         ),
         Choice::Nothing if candidates.is_empty() => format!(
-            "Page walks take {} of the modelled cycles on {name}; no alternative was simulated that would \
-             lower them.",
+            "Page walks take {} of the modelled cycles on {name}; no alternative that Linux can be asked for \
+             was simulated.",
             percent(share)
         ),
         Choice::Nothing => format!(
@@ -398,8 +398,8 @@ mod tests {
         let advice = advised(&process(room.to_vec()));
         assert_eq!(
             advice,
-            "Page walks take 8.00 % of the modelled cycles on skylake; no alternative was simulated that \
-             would lower them."
+            "Page walks take 8.00 % of the modelled cycles on skylake; no alternative that Linux can be asked \
+             for was simulated."
         );
         let mut bound = alternative("mapping_2m", Some("[heap]"), 0, 0.0);
         bound.class = "bound".to_owned();

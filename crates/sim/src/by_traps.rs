@@ -1,20 +1,23 @@
 //! Trap-driven simulation in an arrangement: each core has a host TLB, and the simulated one beside it. Both drop what
-//! the machine drops: pages that are unmapped, and address spaces that lose their identifiers.
+//! the machine drops: pages that are unmapped, and address spaces that lose their identifiers. Its kernel knows which
+//! pages of files are global: each process's first touch of a page tells it.
 
 use crate::counts::{DesignCounts, SoftwareTotals, SpaceCounts};
 use crate::deal::Deal;
 use crate::design::identifiers::Identifiers;
 use crate::error::PassError;
+use crate::global_pages::{FirstTouch, GlobalPages};
 use crate::pages::pages_of;
 use crate::player::Engine;
 use crate::profile::Programs;
+use crate::removals::Removal;
 use crate::software_keys::{software_key, software_page};
 use crate::spec::{DesignSpec, TrapSpec};
-use pagewalk_mm::{AddressSpace, Change, Kernel};
+use pagewalk_mm::{AddressSpace, Change, FilePage, Kernel};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, RefillRequest, TrapDriven};
-use pagewalk_units::{PageSize, RefIndex, ThreadId, VirtAddr};
-use std::collections::{BTreeMap, BTreeSet};
+use pagewalk_units::{PageSize, Paging, RefIndex, ThreadId, VirtAddr};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A core's two TLBs.
@@ -27,26 +30,33 @@ struct TrapCore {
 #[derive(Default)]
 struct TrappedSpace {
     areas: AddressSpace,
-    touched: BTreeSet<u64>,
+    /// Pages that it has touched, with their owners: itself, or [`Asid::GLOBAL`]. Without global pages, only those that
+    /// trapped.
+    touched: BTreeMap<u64, Asid>,
 }
 
 /// Programs on a machine whose hits nobody sees.
 pub(crate) struct TrapSimulation {
     name: String,
     system: String,
-    base: PageSize,
+    paging: Paging,
     cores: Vec<TrapCore>,
     core: usize,
     threads: Deal<(Asid, ThreadId)>,
     spaces: BTreeMap<Asid, TrappedSpace>,
+    globals: Option<GlobalPages>,
     runs: Asid,
     executed: SpaceCounts,
     changes: Vec<Change>,
 }
 
+fn is_kernel(number: u64, base: PageSize) -> bool {
+    VirtAddr(number << base.shift()).is_kernel()
+}
+
 /// A base page of an address space; the kernel's belong to all.
 fn page(asid: Asid, number: u64, base: PageSize) -> RefillRequest {
-    let kernel = VirtAddr(number << base.shift()).is_kernel();
+    let kernel = is_kernel(number, base);
     let asid = if kernel { Asid::GLOBAL } else { asid };
     RefillRequest { key: software_key(asid, number, base), asid, number, base: number, kernel }
 }
@@ -67,22 +77,106 @@ impl TrapSimulation {
         Ok(TrapSimulation {
             name: design.name.clone(),
             system: software.system.name.clone(),
-            base: machine.paging.base(),
+            paging: machine.paging,
             cores: (0..cores).map(core).collect(),
             core: 0,
             threads: Deal::default(),
             spaces: BTreeMap::new(),
+            globals: None,
             runs: Asid::default(),
             executed: SpaceCounts::default(),
             changes: Vec::new(),
         })
     }
 
+    /// Makes file pages mapped without the right to write global.
+    pub fn with_global_files(self) -> TrapSimulation {
+        TrapSimulation { globals: Some(GlobalPages::default()), ..self }
+    }
+
     fn reference(&mut self, asid: Asid, address: VirtAddr, bytes: u64) {
-        for number in pages_of(self.base, address, bytes) {
-            if self.cores[self.core].tlbs.reference(page(asid, number, self.base)) {
-                self.spaces.entry(asid).or_default().touched.insert(number);
+        let base = self.paging.base();
+        for number in pages_of(base, address, bytes) {
+            let owner = self.owner(asid, number);
+            if self.cores[self.core].tlbs.reference(page(owner, number, base)) {
+                self.spaces.entry(asid).or_default().touched.insert(number, owner);
             }
+        }
+    }
+
+    /// The owner of a page that a space touches.
+    fn owner(&mut self, asid: Asid, number: u64) -> Asid {
+        if self.globals.is_none() || is_kernel(number, self.paging.base()) {
+            return asid;
+        }
+        let touched = self.spaces.get(&asid).and_then(|space| space.touched.get(&number));
+        touched.copied().unwrap_or_else(|| self.first_touch(asid, number))
+    }
+
+    /// The owner of a page that a space touches first.
+    fn first_touch(&mut self, asid: Asid, number: u64) -> Asid {
+        let file = self.file_page(asid, number);
+        let TrapSimulation { globals: Some(globals), spaces, .. } = self else { return asid };
+        let others_own =
+            || spaces.iter().any(|(&of, space)| of != asid && space.touched.contains_key(&number));
+        let owner = match globals.touch(asid, number, file, others_own) {
+            FirstTouch::Global => Asid::GLOBAL,
+            FirstTouch::Own => asid,
+            FirstTouch::Ends(users) => {
+                self.remove(Asid::GLOBAL, number);
+                for user in users {
+                    self.spaces.entry(user).or_default().touched.insert(number, user);
+                }
+                asid
+            }
+        };
+        self.spaces.entry(asid).or_default().touched.insert(number, owner);
+        owner
+    }
+
+    /// The piece of a file at a page, if nobody may write it.
+    fn file_page(&self, asid: Asid, number: u64) -> Option<FilePage> {
+        let base = self.paging.base().shift();
+        self.spaces.get(&asid)?.areas.file_page(number << base..(number + 1) << base)
+    }
+
+    /// Drops a page from all TLBs.
+    fn remove(&mut self, owner: Asid, number: u64) {
+        let key = page(owner, number, self.paging.base()).key;
+        self.cores.iter_mut().for_each(|core| core.tlbs.remove(key));
+    }
+
+    /// A change of the running program's mappings.
+    fn change(&mut self, change: Change) {
+        let asid = self.runs;
+        let space = self.spaces.entry(asid).or_default();
+        let Some(Removal { pages, gone, .. }) = Removal::by(change, &space.areas, self.paging) else {
+            return;
+        };
+        let touched: Vec<(u64, Asid)> =
+            space.touched.range(pages).map(|(&number, &owner)| (number, owner)).collect();
+        for &(number, owner) in &touched {
+            self.remove(owner, number);
+        }
+        for (number, owner) in touched {
+            let is_gone = gone.contains(&number);
+            if owner == Asid::GLOBAL {
+                self.change_global(asid, number, is_gone);
+            } else if is_gone {
+                self.spaces.entry(asid).or_default().touched.remove(&number);
+            }
+        }
+    }
+
+    /// A space has changed its mapping of a global page; `gone`: it has none there any more.
+    fn change_global(&mut self, asid: Asid, number: u64, gone: bool) {
+        let file = self.file_page(asid, number).filter(|_| !gone);
+        if self.globals.as_mut().is_none_or(|globals| globals.remapped(asid, number, file.as_ref())) {
+            return;
+        }
+        self.spaces.entry(asid).or_default().touched.remove(&number);
+        if !gone {
+            self.first_touch(asid, number);
         }
     }
 
@@ -100,6 +194,22 @@ impl TrapSimulation {
         }
         self.core = self.threads.core_of((self.runs, thread), self.cores.len());
         self.enter_core(self.runs);
+    }
+
+    /// Misses on these cores.
+    fn counts_on(&self, cores: &[TrapCore]) -> DesignCounts {
+        let mut software = SoftwareTotals { system: self.system.clone(), ..SoftwareTotals::default() };
+        let mut host_misses = 0;
+        for core in cores {
+            software.counts.add(core.tlbs.counts());
+            host_misses += core.tlbs.host_misses();
+        }
+        DesignCounts {
+            name: self.name.clone(),
+            software: Some(software),
+            host_misses: Some(host_misses),
+            ..DesignCounts::default()
+        }
     }
 
     /// The references of some spans, in order.
@@ -132,14 +242,9 @@ impl Analysis for TrapSimulation {
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
-        let runs = self.runs;
-        let TrappedSpace { areas, touched } = self.spaces.entry(runs).or_default();
-        areas.apply(event, &mut changes);
+        self.spaces.entry(self.runs).or_default().areas.apply(event, &mut changes);
         for &change in &changes {
-            for &number in touched.range(change.pages(self.base)) {
-                let key = page(runs, number, self.base).key;
-                self.cores.iter_mut().for_each(|core| core.tlbs.remove(key));
-            }
+            self.change(change);
         }
         self.changes = changes;
     }
@@ -183,8 +288,8 @@ impl Engine for TrapSimulation {
         Vec::new()
     }
 
-    fn core_counts(&self, _core: usize) -> Vec<DesignCounts> {
-        Vec::new()
+    fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
+        vec![self.counts_on(&self.cores[core..=core])]
     }
 
     /// The host's kernel runs.
@@ -200,20 +305,11 @@ impl Engine for TrapSimulation {
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {
-        let mut software = SoftwareTotals { system: self.system.clone(), ..SoftwareTotals::default() };
-        let mut host_misses = 0;
-        for core in &self.cores {
-            software.counts.add(core.tlbs.counts());
-            host_misses += core.tlbs.host_misses();
-        }
         vec![DesignCounts {
-            name: self.name.clone(),
             instructions: self.executed.instructions,
             data_references: self.executed.data_references,
             fetch_references: self.executed.instructions,
-            software: Some(software),
-            host_misses: Some(host_misses),
-            ..DesignCounts::default()
+            ..self.counts_on(&self.cores)
         }]
     }
 }

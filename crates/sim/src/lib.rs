@@ -36,6 +36,7 @@ mod design;
 mod error;
 mod fetch;
 mod fit;
+mod global_pages;
 mod groups;
 mod host;
 mod library;

@@ -71,7 +71,8 @@ fn engine(
         EngineKind::Traps => {
             let design = designs.remove(0);
             let traps = design.traps.expect("traps simulate it");
-            Box::new(TrapSimulation::new(&design, traps, cores)?)
+            let simulation = TrapSimulation::new(&design, traps, cores)?;
+            Box::new(if arrangement.global_files { simulation.with_global_files() } else { simulation })
         }
         EngineKind::System => {
             let system = System::new(designs.remove(0), cores)?;

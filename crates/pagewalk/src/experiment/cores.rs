@@ -100,25 +100,25 @@ fn result(
         [&counts[0], &counts[experiment.machines.len()], &counts[experiment.machines.len() + 1]];
     let row = |id, title, counts| modelled(base, id, title, counts);
     let (bases, rest) = counts.split_at(experiment.machines.len());
-    let mut what_if = vec![
+    let what_if = vec![
         row("baseline", "as it is", base),
         row("private", "a last level for each core", private),
         row("shared", "one last level for all cores", shared),
         row("one_core", "all threads on one core", &one[0]),
         perfect(base),
     ];
-    let kernels = rivals.rows(experiment, bases, &rest[2..], replayed).add_to(&mut what_if);
-    ProcessResult {
+    let mut process = ProcessResult {
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
         attribution,
         heat,
         what_if,
-        kernels,
         losses: [ending.told_losses(), losses].concat(),
         ..followed(header, ending)
-    }
+    };
+    rivals.add_rows(experiment, [bases, &rest[2..], replayed], &mut process);
+    process
 }
 
 fn advice(what_if: &[WhatIf], program: &str, cores: usize, machine: &str) -> String {

@@ -1,5 +1,5 @@
-//! Simulates one process under several kernels, which build superpages as it runs: the experiment's, and those of
-//! machines with an `[os]`.
+//! Simulates one process with rivals: by traps, and under several kernels, which build superpages as it runs: the
+//! experiment's, and those of machines with an `[os]`.
 
 use super::groups::payers;
 use super::profile;
@@ -76,9 +76,9 @@ pub fn once<S: Source + Send>(
     (namer, detail): (&Namer, Detail),
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
-    let kernels = Rivals::kernels(experiment).expect("the experiment was checked");
-    let followed = PassResult::through(experiment, &kernels, source, namer, detail);
-    followed.result(experiment, &kernels, replayed)
+    let rivals = Rivals::kernels(experiment).expect("the experiment was checked");
+    let followed = PassResult::through(experiment, &rivals, source, namer, detail);
+    followed.result(experiment, &rivals, replayed)
 }
 
 /// The result of one pass over a stream.
@@ -86,7 +86,7 @@ struct PassResult {
     /// The process under the host's kernel.
     process: ProcessResult,
     ending: Ending,
-    /// The machines, then those under kernels that decide as the stream runs.
+    /// The machines, then their rivals.
     counts: Vec<DesignCounts>,
 }
 
@@ -94,14 +94,14 @@ impl PassResult {
     /// Follows `source` to its end; with alternatives, through the profiler too.
     fn through<S: Source + Send>(
         experiment: &Experiment,
-        kernels: &Rivals,
+        rivals: &Rivals,
         source: S,
         namer: &Namer,
         detail: Detail,
     ) -> PassResult {
         let header = source.header().clone();
         let thp = machines::thp(experiment.thp, &header.thp);
-        let pass = kernels.arranged(experiment, &experiment.machines, thp, &Arrangement::default());
+        let pass = rivals.arranged(experiment, &experiment.machines, thp, &Arrangement::default());
         let mut pass = pass.expect("the experiment was checked");
         if header.origin == Origin::Fork {
             pass.begin_as_child(Asid::default());
@@ -127,16 +127,16 @@ impl PassResult {
         PassResult { process, ending, counts }
     }
 
-    /// The process under all kernels.
+    /// The process with its rivals.
     fn result(
         self,
         experiment: &Experiment,
-        kernels: &Rivals,
+        rivals: &Rivals,
         replayed: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
         let mut process = self.process;
-        let (bases, under) = self.counts.split_at(experiment.machines.len());
-        process.kernels = kernels.rows(experiment, bases, under, replayed).add_to(&mut process.what_if);
+        let (bases, rest) = self.counts.split_at(experiment.machines.len());
+        rivals.add_rows(experiment, [bases, rest, replayed], &mut process);
         let machine = &experiment.machines[experiment.profiled()].name;
         let of_kernels = advice(&process.kernels, machine, short(&process.program));
         let parts = [std::mem::take(&mut process.advice), of_kernels];

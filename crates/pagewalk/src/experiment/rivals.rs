@@ -1,15 +1,16 @@
-//! Rivals to the machines under the host's kernel, in any arrangement: the same machines under other kernels, and
-//! alternatives to the first machine.
+//! Rivals to the machines under the host's kernel, in any arrangement: the same machines under other kernels, simulated
+//! by traps, and alternatives to the first machine.
 
 use super::kernels::{under_kernels, unfit};
 use super::rows::modelled;
 use super::spec::Experiment;
+use super::traps;
 use crate::error::Error;
 use crate::findings::uncounted;
 use crate::stream::processors;
 use pagewalk_mm::{MemorySample, OsKernel, ThpMode};
 use pagewalk_report::metrics::record_count;
-use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, WhatIf};
+use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{
     AlternativeKind, Arrangement, DesignCounts, DesignSpec, HostKernel, alternatives, colored_second_level,
@@ -37,13 +38,14 @@ struct RecoloredDesign {
     design: DesignSpec,
 }
 
-/// Kernels, then alternatives to them, then to the first machine under the host's kernel.
+/// Kernels, then alternatives to them, then to the first machine under the host's kernel, then traps.
 #[derive(Default)]
 pub struct Rivals {
     /// The machines of the experiment under its kernels.
     pub kernels: Vec<KernelDesign>,
     recolored: Vec<RecoloredDesign>,
     alternatives: Vec<(AlternativeKind, DesignSpec)>,
+    traps: Vec<DesignSpec>,
 }
 
 impl Rivals {
@@ -63,14 +65,14 @@ impl Rivals {
         Ok(Rivals { alternatives, ..Rivals::kernels(experiment)? })
     }
 
-    /// Only the kernels of an experiment, and alternatives to them.
+    /// Only the kernels of an experiment, alternatives to them, and traps.
     ///
     /// # Errors
     /// If one cannot be built.
     pub fn kernels(experiment: &Experiment) -> Result<Rivals, Error> {
         let kernels = under_kernels(experiment)?;
         let recolored = if experiment.what_if { recolored(experiment, &kernels) } else { Vec::new() };
-        Ok(Rivals { kernels, recolored, alternatives: Vec::new() })
+        Ok(Rivals { kernels, recolored, alternatives: Vec::new(), traps: traps::designs(experiment)? })
     }
 
     /// Each of `machines` under the host's kernel, then their rivals, except kernels that replay the stream.
@@ -95,6 +97,7 @@ impl Rivals {
         }));
         designs.extend(self.recolored.iter().map(|recolored| recolored.design.clone()));
         designs.extend(self.alternatives.iter().map(|(_, design)| design.clone()));
+        designs.extend(self.traps.iter().cloned());
         let simulation = sim::Simulation::new(designs, arrangement).map_err(|error| unfit(&error))?;
         Ok(simulation.on_threads(processors(), sim::Simulation::STRETCH))
     }
@@ -120,16 +123,25 @@ impl Rivals {
         self.kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_)))
     }
 
-    /// The rows of kernels and alternatives. `bases` are the machines' counts under the host's kernel; `counts` those
-    /// of the kernels that decide as the stream runs, of alternatives to them, then of the other alternatives;
-    /// `replayed` those of the other kernels.
-    pub fn rows(
+    /// Adds the rows of all rivals to a process's, alternatives before the first bound. `bases` are the counts of the
+    /// machines under the host's kernel, `counts` of the kernels that decide as the stream runs, then of the other
+    /// rivals, `replayed` of the other kernels.
+    pub fn add_rows(
         &self,
         experiment: &Experiment,
-        bases: &[DesignCounts],
-        counts: &[DesignCounts],
-        replayed: &[DesignCounts],
-    ) -> Rows {
+        [bases, counts, replayed]: [&[DesignCounts]; 3],
+        process: &mut ProcessResult,
+    ) {
+        let (counts, of_traps) = counts.split_at(counts.len() - self.traps.len());
+        let rows = self.rows(experiment, [bases, counts, replayed]);
+        let what_if = &mut process.what_if;
+        let bound = what_if.iter().position(|row| row.class == "bound").unwrap_or(what_if.len());
+        what_if.splice(bound..bound, rows.what_if);
+        process.kernels = rows.kernels;
+        traps::add_rows(experiment, of_traps, process);
+    }
+
+    fn rows(&self, experiment: &Experiment, [bases, counts, replayed]: [&[DesignCounts]; 3]) -> Rows {
         let (running, rest) = counts.split_at(self.kernels.len() - replayed.len());
         let (of_recolored, of_alternatives) = rest.split_at(self.recolored.len());
         let (mut running, mut replayed) = (running.iter(), replayed.iter());
@@ -192,20 +204,11 @@ fn recolored(experiment: &Experiment, kernels: &[KernelDesign]) -> Vec<Recolored
 
 /// The results of kernels and alternatives.
 #[derive(Default)]
-pub struct Rows {
+struct Rows {
     /// Each machine under the host's kernel and the others; empty if there are no others.
-    pub kernels: Vec<KernelResult>,
+    kernels: Vec<KernelResult>,
     /// The alternatives, all to one machine.
-    pub what_if: Vec<WhatIf>,
-}
-
-impl Rows {
-    /// Inserts them into an arrangement's rows, before the first bound.
-    pub fn add_to(self, what_if: &mut Vec<WhatIf>) -> Vec<KernelResult> {
-        let bound = what_if.iter().position(|row| row.class == "bound").unwrap_or(what_if.len());
-        what_if.splice(bound..bound, self.what_if);
-        self.kernels
-    }
+    what_if: Vec<WhatIf>,
 }
 
 fn alternative(

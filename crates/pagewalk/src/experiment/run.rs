@@ -5,7 +5,7 @@ use super::replays::{self, ReplayableTraces};
 use super::rivals::Rivals;
 use super::spec::Experiment;
 use super::turns::{self, InterleavedStreams};
-use super::{cores, data_side, kernels, profile, structure, traps};
+use super::{cores, data_side, kernels, profile, structure};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
@@ -50,9 +50,6 @@ impl Experiment {
         if self.machines.is_empty() {
             return Err(Error::new(Fault::Usage, "no machine to simulate"));
         }
-        if let Some(host) = self.by_traps {
-            return traps::check(self, host);
-        }
         self.machines.iter().try_for_each(machines::check_data_side)?;
         let kernels = Rivals::kernels(self)?;
         self.check_designs(&kernels)?;
@@ -71,11 +68,11 @@ impl Experiment {
         // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
-            if self.has_kernels() {
+            if self.has_rivals() {
                 kernels.arranged(self, &self.machines, thp, &self.arrangement())?;
             }
             let (whole, _) = data_side::split(&self.machines);
-            let is_profiled = !whole.is_empty() && (self.what_if || !self.has_kernels());
+            let is_profiled = !whole.is_empty() && (self.what_if || !self.has_rivals());
             return match is_profiled {
                 true => Profile::new(&whole, thp, self.what_if).map(drop).map_err(|e| unfit(&e)),
                 false => Ok(()),
@@ -201,16 +198,11 @@ impl Experiment {
         (namer, detail): (&Namer, Detail),
         replayed: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
-        match (self.by_traps, self.cores, &self.structure) {
-            (Some(host), ..) => traps::stream(self, source, host),
-            (None, Some(_), _) => cores::stream(self, source, (namer, detail), replayed),
-            (None, None, Some(structure)) => {
-                structure::once(self, structure, source, (namer, detail), replayed)
-            }
-            (None, None, None) if self.has_kernels() => {
-                kernels::once(self, source, (namer, detail), replayed)
-            }
-            (None, None, None) => profile::once(self, source, namer, detail, None),
+        match (self.cores, &self.structure) {
+            (Some(_), _) => cores::stream(self, source, (namer, detail), replayed),
+            (None, Some(structure)) => structure::once(self, structure, source, (namer, detail), replayed),
+            (None, None) if self.has_rivals() => kernels::once(self, source, (namer, detail), replayed),
+            (None, None) => profile::once(self, source, namer, detail, None),
         }
     }
 
@@ -222,9 +214,6 @@ impl Experiment {
         (thp, namer): (ThpMode, &Namer),
         replayed: &[DesignCounts],
     ) -> Result<(ProcessResult, Vec<Ending>), Error> {
-        if let Some(host) = self.by_traps {
-            return traps::turns(self, sources, host);
-        }
         Ok(InterleavedStreams::follow(self, sources, sharing, thp)?.result(self, namer, replayed))
     }
 

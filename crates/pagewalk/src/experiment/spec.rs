@@ -63,9 +63,10 @@ impl Experiment {
         whole.unwrap_or(0)
     }
 
-    /// Whether some machine runs under another kernel than the host's.
-    pub(super) fn has_kernels(&self) -> bool {
-        !self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some())
+    /// Whether some machine also runs under another kernel than the host's, or by traps.
+    pub(super) fn has_rivals(&self) -> bool {
+        let has_own = |machine: &MachineSpec| machine.os.is_some();
+        self.by_traps.is_some() || !self.kernels.is_empty() || self.machines.iter().any(has_own)
     }
 }
 

@@ -49,19 +49,18 @@ pub fn once<S: Source + Send>(
     let did = system.counts().unwrap_or_default();
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, rest) = counts.split_at(experiment.machines.len());
-    let mut what_if = what_if(&counts[0], &alone.finish()[0]);
-    let kernels = rivals.rows(experiment, bases, rest, replayed).add_to(&mut what_if);
-    let process = ProcessResult {
+    let what_if = what_if(&counts[0], &alone.finish()[0]);
+    let mut process = ProcessResult {
         structure: Some(structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
         attribution,
         heat,
         what_if,
-        kernels,
         losses: [ending.told_losses(), losses].concat(),
         ..followed(&header, &ending)
     };
+    rivals.add_rows(experiment, [bases, rest, replayed], &mut process);
     (process, ending)
 }
 

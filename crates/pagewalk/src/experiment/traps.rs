@@ -1,41 +1,24 @@
-//! Simulates a software-managed TLB in full, and from a host's misses alone.
+//! Software-managed TLBs simulated from the misses of a host's TLB alone, and whether that counts alike.
 
-use super::rows::followed;
 use super::spec::Experiment;
-use super::turns::{follow_turns, interleaved};
 use crate::error::{Error, Fault};
-use crate::stream::{Ending, follow};
 use pagewalk_mm::Small;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
 use pagewalk_sim::{DesignCounts, DesignSpec, PassError, Simulation, TrapSpec};
-use pagewalk_sweep::metrics;
-use pagewalk_trace::{Source, StreamHeader};
-use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
+use pagewalk_translate::{MissClass, NestedMisses, SoftwareCounts};
 use std::sync::Arc;
 
 /// The miss classes that a TLB takes part in.
 const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
 
-/// Refuses what traps cannot simulate.
-pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
-    let has_own = |machine: &MachineSpec| machine.os.is_some();
-    let has_globals = experiment.sharing.as_ref().is_some_and(|sharing| sharing.global_files);
-    let asked = [
-        (!experiment.kernels.is_empty(), "--os", "superpages"),
-        (experiment.machines.iter().any(has_own), "the [os] of a machine", "superpages"),
-        (experiment.what_if, "--what-if", "other TLBs"),
-        (has_globals, "--global-files", "global pages"),
-    ];
-    if let Some((_, what, needs)) = asked.into_iter().find(|(is_asked, ..)| *is_asked) {
-        let why = format!("--by-traps sees only misses of one TLB's base pages, and {what} needs {needs}");
-        return Err(Error::new(Fault::Usage, why).or("leave out one of the two"));
-    }
-    simulation(experiment, host).map(drop)
-}
-
-/// Each machine in full, by traps, and by traps that count every nested miss by itself.
-fn simulation(experiment: &Experiment, host: u32) -> Result<Simulation, Error> {
+/// The designs of each machine: base pages in full, by traps, and by traps that count every nested miss by itself. None
+/// if the experiment has no traps.
+///
+/// # Errors
+/// If a machine's TLB cannot be simulated by traps.
+pub fn designs(experiment: &Experiment) -> Result<Vec<DesignSpec>, Error> {
+    let Some(host) = experiment.by_traps else { return Ok(Vec::new()) };
     let mut designs = Vec::new();
     for machine in &experiment.machines {
         let by_traps = |name: String, nested| DesignSpec::by_traps(name, machine, TrapSpec { host, nested });
@@ -44,7 +27,9 @@ fn simulation(experiment: &Experiment, host: u32) -> Result<Simulation, Error> {
         let counted = format!("{} by traps, nested misses counted", machine.name);
         designs.push(by_traps(counted, NestedMisses::Counted));
     }
-    Simulation::new(designs, &experiment.arrangement()).map_err(|error| match &error {
+    // Traps first: their reason is the nearest.
+    let trapping = designs.iter().filter(|design| design.traps.is_some()).cloned().collect();
+    Simulation::new(trapping, &experiment.arrangement()).map_err(|error| match &error {
         PassError::NoTraps(machine) => {
             let why =
                 format!("machine `{machine}`: --by-traps is for software-managed TLBs with [walker.mapped]");
@@ -52,47 +37,26 @@ fn simulation(experiment: &Experiment, host: u32) -> Result<Simulation, Error> {
         }
         PassError::Traps(..) => Error::new(Fault::BadInput, error),
         _ => Error::new(Fault::Usage, error),
-    })
+    })?;
+    Ok(designs)
 }
 
-/// Follows `source` to its end on the experiment's machines, with host TLBs of `host` slots.
-pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (ProcessResult, Ending) {
-    let header = source.header().clone();
-    let mut all = simulation(experiment, host).expect("the experiment was checked");
-    let ending = follow(source, &experiment.window, &mut all);
-    let process = result(experiment, &mut all, host, followed(&header, &ending));
-    (process, ending)
-}
-
-/// Follows `sources` in the experiment's turns to their ends.
-pub fn turns<S: Source>(
-    experiment: &Experiment,
-    sources: Vec<S>,
-    host: u32,
-) -> Result<(ProcessResult, Vec<Ending>), Error> {
-    let headers: Vec<StreamHeader> = sources.iter().map(|source| source.header().clone()).collect();
-    let mut all = simulation(experiment, host)?;
-    let (endings, _) = follow_turns(experiment, sources, |_, switch, item| {
-        switch.into_iter().for_each(|asid| all.switch_to(asid));
-        item.play(&mut all);
-    });
-    let process = interleaved(experiment, &headers, &endings);
-    Ok((result(experiment, &mut all, host, process), endings))
-}
-
-/// The counts of the machines, and whether traps agree.
-fn result(experiment: &Experiment, all: &mut Simulation, host: u32, process: ProcessResult) -> ProcessResult {
-    let several = experiment.machines.len() > 1;
-    let (mut machines, mut advice) = (Vec::new(), Vec::new());
-    for (counts, machine) in all.finish().chunks_exact(3).zip(&experiment.machines) {
+/// Adds a machine's rows by traps after it, and whether they agree with full simulation. `counts` are those of
+/// [`designs`].
+pub fn add_rows(experiment: &Experiment, counts: &[DesignCounts], process: &mut ProcessResult) {
+    let Some(host) = experiment.by_traps else { return };
+    let mut advice = vec![std::mem::take(&mut process.advice)];
+    advice.retain(|told| !told.is_empty());
+    let full = std::mem::take(&mut process.machines);
+    for (row, counts) in full.into_iter().zip(counts.chunks_exact(3)) {
         let [full, by_traps, counted] = counts else { unreachable!("three for each machine") };
-        machines.push(MachineResult::new(&machine.name, metrics(full)));
-        machines.extend([by_traps, counted].map(|of| MachineResult::new(&of.name, trapped(of))));
-        let of_machine = if several { format!("{}: ", machine.name) } else { String::new() };
+        let of_machine =
+            if experiment.machines.len() > 1 { format!("{}: ", row.name) } else { String::new() };
         advice.push(format!("{of_machine}{}", comparison(full, by_traps, counted, host)));
+        process.machines.push(row);
+        process.machines.extend([by_traps, counted].map(|of| MachineResult::new(&of.name, trapped(of))));
     }
-    let structure = experiment.structure.as_ref().map(|structure| structure.name.clone());
-    ProcessResult { structure, machines, advice: advice.join(" "), ..process }
+    process.advice = advice.join(" ");
 }
 
 fn classes(counts: &DesignCounts) -> SoftwareCounts {

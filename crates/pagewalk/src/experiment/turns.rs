@@ -93,7 +93,6 @@ impl InterleavedStreams {
         let machine = &experiment.machines[0];
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
         let (bases, rest) = counts.split_at(experiment.machines.len());
-        let kernels = self.rivals.rows(experiment, bases, &rest[2..], replayed).add_to(&mut what_if);
         what_if.insert(3, global_row(&counts[0], self.global_files, &otherwise));
         let did = self.shared.counts();
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
@@ -101,21 +100,21 @@ impl InterleavedStreams {
         let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), further);
         let mut process = interleaved(experiment, &self.headers, &self.endings);
         process.losses.extend(losses);
-        let process = ProcessResult {
+        let mut process = ProcessResult {
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
             attribution,
             heat,
             what_if,
-            kernels,
             ..process
         };
+        self.rivals.add_rows(experiment, [bases, &rest[2..], replayed], &mut process);
         (process, self.endings)
     }
 }
 
 /// Streams that took turns, as one process without counters.
-pub fn interleaved(experiment: &Experiment, headers: &[StreamHeader], endings: &[Ending]) -> ProcessResult {
+fn interleaved(experiment: &Experiment, headers: &[StreamHeader], endings: &[Ending]) -> ProcessResult {
     let names: Vec<&str> = headers.iter().map(|header| header.program.as_str()).collect();
     ProcessResult {
         pid: 0,
@@ -133,7 +132,7 @@ pub fn interleaved(experiment: &Experiment, headers: &[StreamHeader], endings: &
 
 /// Follows `sources` in the experiment's turns to their ends. `play` hears which stream did what, and the process to
 /// which the processor switched for it. Returns how each ended, and the number of switches.
-pub fn follow_turns<S: Source>(
+fn follow_turns<S: Source>(
     experiment: &Experiment,
     sources: Vec<S>,
     mut play: impl FnMut(usize, Option<Asid>, &Item<'_>),

@@ -3,21 +3,11 @@
 use super::System;
 use super::page::Page;
 use super::process::{Memory, Process, TouchedPage};
-use pagewalk_mm::FilePage;
+use crate::global_pages::FirstTouch;
 use pagewalk_translate::Asid;
 use pagewalk_units::PageSize;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-/// Global pages by number, with their content and users.
-#[derive(Default)]
-pub(super) struct Globals(FxHashMap<u64, Global>);
-
-struct Global {
-    holds: FilePage,
-    users: BTreeSet<Asid>,
-}
 
 fn bytes(vpn: u64, base: PageSize) -> Range<u64> {
     vpn << base.shift()..(vpn + 1) << base.shift()
@@ -54,23 +44,16 @@ impl System {
         }
         let (asid, base) = (self.asid, self.machine().paging.base());
         let file = self.process().space.file_page(bytes(vpn, base));
-        let held = self.globals.as_ref().and_then(|globals| globals.0.get(&vpn)).map(|global| &global.holds);
-        let others =
-            || self.processes.iter().any(|(&of, process)| of != asid && process.pages.contains_key(&vpn));
-        match (file, held) {
-            (Some(file), Some(holds)) if file == *holds => {}
-            (_, Some(_)) => {
-                self.end_global(vpn);
+        let System { globals: Some(globals), processes, .. } = self else { return false };
+        let others_own =
+            || processes.iter().any(|(&of, process)| of != asid && process.pages.contains_key(&vpn));
+        match globals.touch(asid, vpn, file, others_own) {
+            FirstTouch::Global => {}
+            FirstTouch::Own => return false,
+            FirstTouch::Ends(users) => {
+                self.end_global(vpn, users);
                 return false;
             }
-            (Some(file), None) if !others() => {
-                let global = Global { holds: file, users: BTreeSet::new() };
-                self.globals.as_mut().map(|globals| globals.0.insert(vpn, global));
-            }
-            (_, None) => return false,
-        }
-        if let Some(global) = self.globals.as_mut().and_then(|globals| globals.0.get_mut(&vpn)) {
-            global.users.insert(asid);
         }
         let Process { pages, memory, .. } = self.process();
         pages.insert(vpn, TouchedPage { global: true, ..TouchedPage::default() });
@@ -85,11 +68,7 @@ impl System {
     }
 
     /// Gives each user of a global page its own page.
-    fn end_global(&mut self, vpn: u64) {
-        let Some(Global { users, .. }) = self.globals.as_mut().and_then(|globals| globals.0.remove(&vpn))
-        else {
-            return;
-        };
+    fn end_global(&mut self, vpn: u64, users: BTreeSet<Asid>) {
         self.invalidate(Asid::GLOBAL, Page::base(vpn, self.machine().paging.base()));
         let runs = self.asid;
         for user in users {
@@ -104,14 +83,8 @@ impl System {
     pub(super) fn change_global(&mut self, vpn: u64, gone: bool) {
         let (asid, base) = (self.asid, self.machine().paging.base());
         let maps = self.process().space.file_page(bytes(vpn, base)).filter(|_| !gone);
-        let Some(globals) = &mut self.globals else { return };
-        let Some(global) = globals.0.get_mut(&vpn) else { return };
-        if maps.as_ref() == Some(&global.holds) {
+        if self.globals.as_mut().is_none_or(|globals| globals.remapped(asid, vpn, maps.as_ref())) {
             return;
-        }
-        global.users.remove(&asid);
-        if global.users.is_empty() {
-            globals.0.remove(&vpn);
         }
         self.process().pages.remove(&vpn);
         if !gone && !self.share(vpn) {

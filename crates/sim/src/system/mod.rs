@@ -41,11 +41,11 @@ use crate::deal::Deal;
 use crate::design::Identifiers;
 use crate::error::PassError;
 use crate::fit::{colored_cache, held_order};
+use crate::global_pages::GlobalPages;
 use crate::moment::CodePosition;
 use crate::watched_tlbs::WatchedTlbs;
 use crate::{DesignSpec, SpaceCounts};
 use frames::Frames;
-use globals::Globals;
 use lookups::{CachedTranslation, TranslationCache};
 use moves::TlbMoves;
 use page::Page;
@@ -106,7 +106,7 @@ pub struct System {
     clock: Clock,
     /// Second halves of references inside one page, by class: they need no lookup.
     inside: [u64; CLASSES],
-    globals: Option<Globals>,
+    globals: Option<GlobalPages>,
     known: TranslationCache,
     frames: Frames,
     /// Whether the kernel reads times of use: each page's first use after each of its looks is recorded.
@@ -185,7 +185,7 @@ impl System {
 
     /// Makes file pages mapped without the right to write global. Call it before the run.
     pub fn with_global_files(self) -> System {
-        System { globals: Some(Globals::default()), ..self }
+        System { globals: Some(GlobalPages::default()), ..self }
     }
 
     /// The slow twin, for tests: looks every reference and frame up. Call it before the run.

@@ -136,18 +136,20 @@ fn trapped(machine: &MachineSpec, host: u32) -> DesignSpec {
 /// Programs in turns, on cores and among servers miss as in full simulation, however many identifiers there are.
 fn check_arrangement(seed: u64) {
     let mut random = Random::new(seed);
+    let turns = random.below(2) == 0;
     let arrangement = Arrangement {
-        turns: random.below(2) == 0,
+        turns,
+        global_files: turns && random.below(2) == 0,
         cores: 1 + random.below(3) as usize,
         structure: (random.below(2) == 0).then(|| Structures::get("mach3").unwrap()),
-        ..Arrangement::default()
     };
     let asids = random.of(&[0, 1, 2, 64]);
     let machine = MachineSpec { asids, ..Library::get("mips_r2000").unwrap() };
     let host = 1 + random.below(80) as u32;
     let designs = vec![DesignSpec::new(&machine, Arc::new(Small)), trapped(&machine, host)];
     let mut simulation = Simulation::new(designs, &arrangement).unwrap();
-    let programs = [(); 3].map(|()| random::program(&mut random, true, &[]));
+    let libraries = random::libraries(&mut random);
+    let programs = [(); 3].map(|()| random::program(&mut random, true, &libraries));
     let mut done = [0; 3];
     for _ in 0..20 {
         let space = if arrangement.turns { random.below(3) as usize } else { 0 };
@@ -166,7 +168,7 @@ fn check_arrangement(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_arrangement_counts_alike(seed in any::<u64>()) {
