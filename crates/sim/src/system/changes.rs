@@ -70,8 +70,7 @@ impl System {
         self.retire(pages.clone(), &gone);
         let now = self.clock.instructions;
         let Process { pages: touched, memory: Memory::Host(host), .. } = self.process() else { return };
-        let is_empty = |region: Range<u64>| touched.range(region).next().is_none();
-        host.gone(pages, &gone, now, is_empty);
+        host.gone(pages, &gone, now, |region| touched.range(region).count() as u64);
     }
 
     /// A change under a simulated kernel.

@@ -1,6 +1,7 @@
 //! Memory under the host's kernel: each region gets a huge page or base pages at its first touch.
 //!
-//! A huge region stays huge until a change removes a part of it, which splits it, or none of it is touched any more.
+//! A huge region stays huge until none of it is touched any more, or a change removes a part of it, if the policy then
+//! splits it as a kernel does.
 
 use super::page::Page;
 use crate::ranges::{block_bytes, blocks_at_ends};
@@ -28,12 +29,52 @@ pub(super) struct HostMemory {
 
 /// A region that a huge page backs, or backed before it was split.
 struct Region {
+    /// The mapping that was touched first.
+    mapping: MappingId,
     huge: bool,
     hugetlb: bool,
     /// Instructions at which it was backed.
     born: u64,
-    /// By base page: whether it is backed and never touched.
-    untouched: Vec<bool>,
+    untouched: Untouched,
+}
+
+/// Base pages of a region that are backed and never touched.
+enum Untouched {
+    /// Which they are. Pages that are gone from a split region are no longer backed.
+    Pages(Vec<bool>),
+    /// In a region that stays whole: all but the most that were touched at once.
+    Rest { pages: u64, touched: u64, most: u64 },
+}
+
+impl Untouched {
+    fn count(&self) -> u64 {
+        match self {
+            Untouched::Pages(pages) => pages.iter().filter(|&&untouched| untouched).count() as u64,
+            Untouched::Rest { pages, most, .. } => pages - most,
+        }
+    }
+
+    /// First touch of a page.
+    fn touch(&mut self, place: usize) {
+        match self {
+            Untouched::Pages(pages) => pages[place] = false,
+            Untouched::Rest { touched, most, .. } => {
+                *touched += 1;
+                *most = (*most).max(*touched);
+            }
+        }
+    }
+
+    /// Some pages are gone, so that `left` are touched. Returns how many are no longer backed.
+    fn take(&mut self, gone: Range<usize>, left: u64) -> u64 {
+        match self {
+            Untouched::Pages(pages) => pages[gone].iter_mut().map(std::mem::take).map(u64::from).sum(),
+            Untouched::Rest { touched, .. } => {
+                *touched = left;
+                if left == 0 { self.count() } else { 0 }
+            }
+        }
+    }
 }
 
 impl HostMemory {
@@ -80,7 +121,7 @@ impl HostMemory {
     pub fn touched_in_region(&mut self, vpn: u64) -> bool {
         let (number, place) = (self.region_of(vpn), self.place_of(vpn));
         let Some(region) = self.regions.get_mut(&number) else { return false };
-        region.untouched[place] = false;
+        region.untouched.touch(place);
         true
     }
 
@@ -96,9 +137,12 @@ impl HostMemory {
         let fault = FirstTouch::new(number, self.paging.huge(), mapping, vma, false, space.thp_disable());
         let hugetlb = fault.is_hugetlb() && self.maps_hugetlb;
         if hugetlb || self.policy.wants_huge(&fault) {
-            let mut untouched = vec![true; 1 << order];
-            untouched[self.place_of(vpn)] = false;
-            self.regions.insert(number, Region { huge: true, hugetlb, born: now, untouched });
+            let mut untouched = match hugetlb || self.policy.splits(mapping) {
+                true => Untouched::Pages(vec![true; 1 << order]),
+                false => Untouched::Rest { pages: 1 << order, touched: 0, most: 0 },
+            };
+            untouched.touch(self.place_of(vpn));
+            self.regions.insert(number, Region { mapping, huge: true, hugetlb, born: now, untouched });
         }
     }
 
@@ -112,42 +156,36 @@ impl HostMemory {
         blocks_at_ends(bytes, huge).into_iter().filter(reaches_out).collect()
     }
 
-    /// Splits a huge page; false if there is none, or if it is a hugetlb page.
+    /// Splits a huge page; false if there is none, or if it stays whole.
     pub fn split(&mut self, number: u64) -> bool {
-        let Some(region) = self.regions.get_mut(&number).filter(|region| region.huge && !region.hugetlb)
-        else {
-            return false;
-        };
+        let splits =
+            |region: &&mut Region| region.huge && !region.hugetlb && self.policy.splits(region.mapping);
+        let Some(region) = self.regions.get_mut(&number).filter(splits) else { return false };
         region.huge = false;
         true
     }
 
-    /// The base pages `gone` of a change are no longer backed, nor are regions without touched pages (`is_empty`).
+    /// The base pages `gone` of a change are no longer backed, nor are regions without touched pages. `touched_in`: how
+    /// many pages are.
     pub fn gone(
         &mut self,
         changed: Range<u64>,
         gone: &Range<u64>,
         now: u64,
-        is_empty: impl Fn(Range<u64>) -> bool,
+        touched_in: impl Fn(Range<u64>) -> u64,
     ) {
         let order = self.paging.huge_order();
         let numbers = self.region_of(changed.start)..self.region_of(changed.end - 1) + 1;
         let mut left = Vec::new();
         for (&number, region) in self.regions.range_mut(numbers) {
             let pages = number << order..(number + 1) << order;
-            let empty = is_empty(pages.clone());
-            let taken = if empty { pages.clone() } else { gone.clone() };
-            let (from, to) = (taken.start.max(pages.start), taken.end.min(pages.end));
-            if from < to {
-                let of = &mut region.untouched[(from - pages.start) as usize..(to - pages.start) as usize];
-                let pages = of.iter_mut().map(std::mem::take).map(u64::from).sum();
-                self.ended.extend((pages > 0).then_some(UntouchedLife {
-                    born: region.born,
-                    died: now,
-                    pages,
-                }));
-            }
-            left.extend(empty.then_some(number));
+            let touched = touched_in(pages.clone());
+            let taken = if touched == 0 { &pages } else { gone };
+            let place = |page: u64| (page.clamp(pages.start, pages.end) - pages.start) as usize;
+            let taken = region.untouched.take(place(taken.start)..place(taken.end), touched);
+            let life = UntouchedLife { born: region.born, died: now, pages: taken };
+            self.ended.extend((taken > 0).then_some(life));
+            left.extend((touched == 0).then_some(number));
         }
         for number in left {
             self.regions.remove(&number);
@@ -159,7 +197,7 @@ impl HostMemory {
         let alive = self.regions.values().map(|region| UntouchedLife {
             born: region.born,
             died: now,
-            pages: region.untouched.iter().filter(|&&untouched| untouched).count() as u64,
+            pages: region.untouched.count(),
         });
         self.ended.iter().copied().chain(alive).filter(|life| life.pages > 0).collect()
     }

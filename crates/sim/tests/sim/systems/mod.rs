@@ -1,22 +1,25 @@
 //! Runs the same designs in the system engine, which must give the same counts as the pass.
 
-use pagewalk_mm::MappingId;
+use pagewalk_mm::{MappingId, Scope};
 use pagewalk_sim::{DesignCounts, DesignSpec, System};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::Asid;
 use pagewalk_units::RefIndex;
 
-/// One system for each design whose kernel a host can have; hypothetical policies are the profile's.
+/// One system for each design, except policies for one mapping, which are the profile's.
 pub struct Systems(pub Vec<Option<System>>);
 
-fn is_hosts(spec: &DesignSpec) -> bool {
-    spec.kernel.is_some() || !spec.policy.may_be_huge() || spec.policy.splits(MappingId::UNKNOWN)
+fn has_system(spec: &DesignSpec) -> bool {
+    spec.kernel.is_some()
+        || !spec.policy.may_be_huge()
+        || spec.policy.splits(MappingId::UNKNOWN)
+        || spec.policy.scope() == Scope::Block
 }
 
 impl Systems {
     pub fn new(specs: &[DesignSpec], cores: usize) -> Systems {
         let system = |spec: &DesignSpec| System::new(spec.clone(), cores).unwrap_or_else(|e| panic!("{e}"));
-        Systems(specs.iter().map(|spec| is_hosts(spec).then(|| system(spec))).collect())
+        Systems(specs.iter().map(|spec| has_system(spec).then(|| system(spec))).collect())
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut System> {
