@@ -1,6 +1,6 @@
 //! Trap-driven simulation in an arrangement: each core has a host TLB, and the simulated one beside it. Both drop what
-//! the machine drops: pages that are unmapped, and address spaces that lose their identifiers. Its kernel knows which
-//! pages of files are global: each process's first touch of a page tells it.
+//! the machine drops: pages that are unmapped, and address spaces that lose their identifiers. The simulated kernel
+//! knows which pages of files are global: each process's first touch of a page tells it.
 
 use crate::counts::{DesignCounts, SoftwareTotals, SpaceCounts};
 use crate::deal::Deal;
@@ -54,11 +54,11 @@ fn is_kernel(number: u64, base: PageSize) -> bool {
     VirtAddr(number << base.shift()).is_kernel()
 }
 
-/// A base page of an address space; the kernel's belong to all.
-fn page(asid: Asid, number: u64, base: PageSize) -> RefillRequest {
+/// A base page of `owner` by the tables of `asid`; the kernel's belong to all.
+fn page(owner: Asid, asid: Asid, number: u64, base: PageSize) -> RefillRequest {
     let kernel = is_kernel(number, base);
-    let asid = if kernel { Asid::GLOBAL } else { asid };
-    RefillRequest { key: software_key(asid, number, base), asid, number, base: number, kernel }
+    let [owner, asid] = [owner, asid].map(|one| if kernel { Asid::GLOBAL } else { one });
+    RefillRequest { key: software_key(owner, number, base), asid, number, base: number, kernel }
 }
 
 impl TrapSimulation {
@@ -98,7 +98,8 @@ impl TrapSimulation {
         let base = self.paging.base();
         for number in pages_of(base, address, bytes) {
             let owner = self.owner(asid, number);
-            if self.cores[self.core].tlbs.reference(page(owner, number, base)) {
+            if self.cores[self.core].tlbs.reference(page(owner, asid, number, base)) && self.globals.is_none()
+            {
                 self.spaces.entry(asid).or_default().touched.insert(number, owner);
             }
         }
@@ -142,7 +143,7 @@ impl TrapSimulation {
 
     /// Drops a page from all TLBs.
     fn remove(&mut self, owner: Asid, number: u64) {
-        let key = page(owner, number, self.paging.base()).key;
+        let key = page(owner, owner, number, self.paging.base()).key;
         self.cores.iter_mut().for_each(|core| core.tlbs.remove(key));
     }
 

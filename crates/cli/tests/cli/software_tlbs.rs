@@ -80,9 +80,11 @@ fn by_traps_takes_software_managed_tlbs() {
 fn traps_go_with_every_other_option() {
     let place = Place::new();
     place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
-    changed(&place, "page_sizes = [\"4K\"]", "page_sizes = [\"4K\", \"16K\"]");
+    let larger = R2000.replacen("page_sizes = [\"4K\"]", "page_sizes = [\"4K\", \"16K\"]", 1);
+    place.write("m.toml", format!("{larger}\n[os]\npolicy = \"asap\"\nname = \"own\"\n"));
+    place.write("n.toml", larger.replacen("name = \"mips_r2000\"", "name = \"n\"", 1));
     let run = |more: &[&str]| {
-        let simulate = ["simulate", "-q", "--json", "-m", "./m.toml", "--by-traps", "16"];
+        let simulate = ["simulate", "-q", "--json", "-m", "./m.toml", "-m", "./n.toml", "--by-traps", "16"];
         place.good(&[&simulate, more, &["t.pwt"]].concat()).json()["processes"][0].clone()
     };
     let names = |rows: &Value, name: &str| -> BTreeSet<String> {
@@ -92,28 +94,62 @@ fn traps_go_with_every_other_option() {
             .map(|row| row[name].as_str().expect("a name").to_owned())
             .collect()
     };
-    for arrangement in
-        [&[][..], &["--cores", "2"], &["--structure", "mach3"], &["--quantum", "1000", "t.pwt"]]
-    {
+    for arrangement in [
+        &[][..],
+        &["--cores", "2"],
+        &["--structure", "mach3"],
+        &["--quantum", "1000", "--global-files", "t.pwt"],
+    ] {
         let alone = run(arrangement);
-        assert_eq!(alone["machines"].as_array().expect("rows").len(), 3, "{arrangement:?}");
+        assert_eq!(alone["machines"].as_array().expect("rows").len(), 6, "{arrangement:?}");
         for more in [&["--what-if"][..], &["--os", "asap"], &["--os", "asap", "--os", "offline", "--what-if"]]
         {
             let options = [arrangement, more].concat();
             let process = run(&options);
             assert_eq!(process["machines"], alone["machines"], "{options:?}");
-            assert_eq!(process["advice"].as_str().expect("text").matches("traps of a host").count(), 1);
+            let advice = process["advice"].as_str().expect("text");
+            assert_eq!(
+                advice.matches("counts what full simulation counts, in every class").count(),
+                2,
+                "{advice}"
+            );
             let has = |option: &str| more.contains(&option);
             assert_eq!(
                 names(&process["what_if"], "id").contains("double_tlb"),
                 has("--what-if"),
                 "{options:?}"
             );
-            let policies = if has("--os") { names(&process["kernels"], "policy") } else { BTreeSet::new() };
+            let policies = names(&process["kernels"], "policy");
+            assert!(policies.contains("own"), "{options:?}");
             assert_eq!(policies.contains("asap"), has("asap"), "{options:?}");
             assert_eq!(policies.contains("offline"), has("offline"), "{options:?}");
         }
     }
+}
+
+/// Where the host's kernel gives larger pages, a row has the base pages that traps count.
+#[test]
+fn traps_of_a_machine_with_huge_pages_count_base_pages() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    changed(&place, "page_sizes = [\"4K\"]", "page_sizes = [\"4K\", \"2M\"]");
+    let simulate = ["simulate", "-q", "--json", "-m", "./m.toml", "--by-traps", "16"];
+    let rows = |more: &[&str]| {
+        place.good(&[&simulate, more, &["t.pwt"]].concat()).json()["machines"]
+            .as_array()
+            .expect("rows")
+            .clone()
+    };
+    let (small, always) = (rows(&["--thp", "never"]), rows(&["--thp", "always"]));
+    assert_eq!([small.len(), always.len()], [4, 4]);
+    assert_eq!(always[1]["name"], "mips_r2000, base pages");
+    let misses = |row: &Value| row["metrics"]["misses.l1u"].as_u64().expect("a count");
+    assert!(
+        [&small[0], &small[1], &small[2], &always[1], &always[2]]
+            .into_iter()
+            .all(|row| { misses(row) == misses(&small[0]) })
+    );
+    assert!(misses(&always[0]) <= misses(&small[0]));
 }
 
 /// Traps of any arrangement count what full simulation of it counts, and each arrangement counts otherwise.

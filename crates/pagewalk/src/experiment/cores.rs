@@ -1,7 +1,7 @@
 //! Runs a process's threads on several cores.
 
 use super::groups::payers;
-use super::rivals::Rivals;
+use super::rivals::{RivalCounts, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
@@ -117,7 +117,7 @@ fn result(
         losses: [ending.told_losses(), losses].concat(),
         ..followed(header, ending)
     };
-    rivals.add_rows(experiment, [bases, &rest[2..], replayed], &mut process);
+    rivals.add_rows(experiment, RivalCounts { bases, rivals: &rest[2..], replayed }, &mut process);
     process
 }
 

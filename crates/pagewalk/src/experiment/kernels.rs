@@ -3,7 +3,7 @@
 
 use super::groups::payers;
 use super::profile;
-use super::rivals::{KernelDesign, Rivals};
+use super::rivals::{KernelDesign, RivalCounts, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
@@ -76,7 +76,7 @@ pub fn once<S: Source + Send>(
     (namer, detail): (&Namer, Detail),
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
-    let rivals = Rivals::kernels(experiment).expect("the experiment was checked");
+    let rivals = Rivals::beside_profile(experiment).expect("the experiment was checked");
     let followed = PassResult::through(experiment, &rivals, source, namer, detail);
     followed.result(experiment, &rivals, replayed)
 }
@@ -136,7 +136,7 @@ impl PassResult {
     ) -> (ProcessResult, Ending) {
         let mut process = self.process;
         let (bases, rest) = self.counts.split_at(experiment.machines.len());
-        rivals.add_rows(experiment, [bases, rest, replayed], &mut process);
+        rivals.add_rows(experiment, RivalCounts { bases, rivals: rest, replayed }, &mut process);
         let machine = &experiment.machines[experiment.profiled()].name;
         let of_kernels = advice(&process.kernels, machine, short(&process.program));
         let parts = [std::mem::take(&mut process.advice), of_kernels];

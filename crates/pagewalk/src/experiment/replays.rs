@@ -1,7 +1,7 @@
 //! Traces that are read again for kernels that know the future, in the arrangement of their experiment.
 
 use super::kernels::unfit;
-use super::rivals::{KernelDesign, Rivals};
+use super::rivals::KernelDesign;
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
@@ -139,8 +139,9 @@ fn take(simulation: &mut Simulation, item: Item<'_>) {
 ///
 /// # Errors
 /// If not.
-pub fn check(experiment: &Experiment, kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> {
-    let Some(KernelDesign { policy, .. }) = kernels.replaying() else { return Ok(()) };
+pub fn check(experiment: &Experiment, kernels: &[KernelDesign], traces: &[PathBuf]) -> Result<(), Error> {
+    let replays = |under: &&KernelDesign| matches!(under.kernel, OsKernel::Offline(_));
+    let Some(KernelDesign { policy, .. }) = kernels.iter().find(replays) else { return Ok(()) };
     if traces.is_empty() {
         let why = format!("policy `{policy}` replays the stream, and a program runs only once");
         let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
@@ -152,7 +153,7 @@ pub fn check(experiment: &Experiment, kernels: &Rivals, traces: &[PathBuf]) -> R
         let why = format!("policy `{policy}` reads a trace once for each replay, and this is no file");
         return Err(bad(trace, &why).or("write it to a file first"));
     }
-    for under in &kernels.kernels {
+    for under in kernels {
         if let OsKernel::Offline(settings) = &under.kernel {
             let machine = &experiment.machines[under.machine];
             check_offline(machine, &experiment.arrangement(), settings).map_err(|e| unfit(&e))?;

@@ -48,8 +48,19 @@ pub struct Rivals {
     traps: Vec<DesignSpec>,
 }
 
+/// Counts of an arrangement.
+#[derive(Clone, Copy)]
+pub struct RivalCounts<'a> {
+    /// Of the machines under the host's kernel.
+    pub bases: &'a [DesignCounts],
+    /// Of their rivals, except kernels that know the future.
+    pub rivals: &'a [DesignCounts],
+    /// Of those kernels.
+    pub replayed: &'a [DesignCounts],
+}
+
 impl Rivals {
-    /// The kernels and alternatives of an experiment whose host kernel is in mode `thp`.
+    /// The kernels, alternatives and traps of an experiment whose host kernel is in mode `thp`.
     ///
     /// # Errors
     /// If a kernel cannot be built.
@@ -62,17 +73,17 @@ impl Rivals {
             // If all pages are huge, no page belongs to a file alone, so none could be global.
             alternatives.retain(|(kind, _)| *kind != AlternativeKind::AllHuge);
         }
-        Ok(Rivals { alternatives, ..Rivals::kernels(experiment)? })
+        Ok(Rivals { alternatives, ..Rivals::beside_profile(experiment)? })
     }
 
-    /// Only the kernels of an experiment, alternatives to them, and traps.
+    /// The same without alternatives to the machines under the host's kernel, which a profile simulates itself.
     ///
     /// # Errors
-    /// If one cannot be built.
-    pub fn kernels(experiment: &Experiment) -> Result<Rivals, Error> {
+    /// If a kernel cannot be built.
+    pub fn beside_profile(experiment: &Experiment) -> Result<Rivals, Error> {
         let kernels = under_kernels(experiment)?;
         let recolored = if experiment.what_if { recolored(experiment, &kernels) } else { Vec::new() };
-        Ok(Rivals { kernels, recolored, alternatives: Vec::new(), traps: traps::designs(experiment)? })
+        Ok(Rivals { kernels, recolored, alternatives: Vec::new(), traps: traps::designs(experiment) })
     }
 
     /// Each of `machines` under the host's kernel, then their rivals, except kernels that replay the stream.
@@ -118,60 +129,64 @@ impl Rivals {
         Ok((all.keeping_walks(), one))
     }
 
-    /// The first kernel that knows the future, and so replays the stream.
-    pub fn replaying(&self) -> Option<&KernelDesign> {
-        self.kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_)))
+    /// Adds the rows of all rivals to a process's, alternatives before the first bound.
+    pub fn add_rows(&self, experiment: &Experiment, counts: RivalCounts<'_>, process: &mut ProcessResult) {
+        let RivalCounts { bases, rivals, replayed } = counts;
+        let (running, rest) = rivals.split_at(self.kernels.len() - replayed.len());
+        let (of_recolored, rest) = rest.split_at(self.recolored.len());
+        let (of_alternatives, of_traps) = rest.split_at(self.alternatives.len());
+        let what_if = self.alternatives.iter().zip(of_alternatives);
+        let mut what_if: Vec<WhatIf> = what_if
+            .map(|((kind, _), counts)| alternative(&experiment.machines[0], &bases[0], *kind, counts))
+            .collect();
+        if !self.kernels.is_empty() {
+            let of_kernels = self.in_order(running, replayed);
+            process.kernels = self.kernel_rows(experiment, bases, &of_kernels);
+            for (at, (under, &counts)) in self.kernels.iter().zip(&of_kernels).enumerate() {
+                // A killed program cannot be compared with the whole run.
+                if under.machine == experiment.profiled() && !was_killed(counts) {
+                    let (base, price) = (&bases[under.machine], counts.untouched_bytes);
+                    what_if.push(priced(price, modelled(base, "kernel", &under.policy, counts)));
+                    what_if.extend(self.recolored_row(at, counts, of_recolored));
+                }
+            }
+        }
+        let bound = process.what_if.iter().position(|row| row.class == "bound");
+        let bound = bound.unwrap_or(process.what_if.len());
+        process.what_if.splice(bound..bound, what_if);
+        traps::add_rows(experiment, bases, of_traps, process);
     }
 
-    /// Adds the rows of all rivals to a process's, alternatives before the first bound. `bases` are the counts of the
-    /// machines under the host's kernel, `counts` of the kernels that decide as the stream runs, then of the other
-    /// rivals, `replayed` of the other kernels.
-    pub fn add_rows(
+    /// The counts of all kernels in their order.
+    fn in_order<'a>(
         &self,
-        experiment: &Experiment,
-        [bases, counts, replayed]: [&[DesignCounts]; 3],
-        process: &mut ProcessResult,
-    ) {
-        let (counts, of_traps) = counts.split_at(counts.len() - self.traps.len());
-        let rows = self.rows(experiment, [bases, counts, replayed]);
-        let what_if = &mut process.what_if;
-        let bound = what_if.iter().position(|row| row.class == "bound").unwrap_or(what_if.len());
-        what_if.splice(bound..bound, rows.what_if);
-        process.kernels = rows.kernels;
-        traps::add_rows(experiment, of_traps, process);
-    }
-
-    fn rows(&self, experiment: &Experiment, [bases, counts, replayed]: [&[DesignCounts]; 3]) -> Rows {
-        let (running, rest) = counts.split_at(self.kernels.len() - replayed.len());
-        let (of_recolored, of_alternatives) = rest.split_at(self.recolored.len());
+        running: &'a [DesignCounts],
+        replayed: &'a [DesignCounts],
+    ) -> Vec<&'a DesignCounts> {
         let (mut running, mut replayed) = (running.iter(), replayed.iter());
         let of_kernel = |under: &KernelDesign| match under.kernel {
             OsKernel::Running(_) => running.next().expect("its design was simulated"),
             OsKernel::Offline(_) => replayed.next().expect("the streams were replayed for it"),
         };
-        let of_kernels: Vec<&DesignCounts> = self.kernels.iter().map(of_kernel).collect();
-        let mut rows = Rows::default();
-        for ((kind, _), counts) in self.alternatives.iter().zip(of_alternatives) {
-            rows.what_if.push(alternative(&experiment.machines[0], &bases[0], *kind, counts));
-        }
-        if self.kernels.is_empty() {
-            return rows;
-        }
+        self.kernels.iter().map(of_kernel).collect()
+    }
+
+    /// Each machine under the host's kernel and the others.
+    fn kernel_rows(
+        &self,
+        experiment: &Experiment,
+        bases: &[DesignCounts],
+        of_kernels: &[&DesignCounts],
+    ) -> Vec<KernelResult> {
+        let mut rows = Vec::new();
         for (index, (machine, base)) in experiment.machines.iter().zip(bases).enumerate() {
-            rows.kernels.push(kernel(machine, "host", metrics(base)));
-            let here = self.kernels.iter().zip(&of_kernels).enumerate();
-            for (at, (under, &counts)) in here.filter(|(_, (under, _))| under.machine == index) {
+            rows.push(kernel(machine, "host", metrics(base)));
+            let here = self.kernels.iter().zip(of_kernels).filter(|(under, _)| under.machine == index);
+            rows.extend(here.map(|(under, &counts)| {
                 let mut metrics = metrics(counts);
                 add_promotions(&mut metrics, counts, machine);
-                rows.kernels
-                    .push(KernelResult { memory: memory(counts), ..kernel(machine, &under.policy, metrics) });
-                // A killed program cannot be compared with the whole run.
-                if index == experiment.profiled() && !was_killed(counts) {
-                    let price = counts.untouched_bytes;
-                    rows.what_if.push(priced(price, modelled(base, "kernel", &under.policy, counts)));
-                    rows.what_if.extend(self.recolored_row(at, counts, of_recolored));
-                }
-            }
+                KernelResult { memory: memory(counts), ..kernel(machine, &under.policy, metrics) }
+            }));
         }
         rows
     }
@@ -200,15 +215,6 @@ fn recolored(experiment: &Experiment, kernels: &[KernelDesign]) -> Vec<Recolored
     };
     let on_it = kernels.iter().enumerate().filter(|(_, under)| under.machine == profiled);
     on_it.filter_map(of_kernel).collect()
-}
-
-/// The results of kernels and alternatives.
-#[derive(Default)]
-struct Rows {
-    /// Each machine under the host's kernel and the others; empty if there are no others.
-    kernels: Vec<KernelResult>,
-    /// The alternatives, all to one machine.
-    what_if: Vec<WhatIf>,
 }
 
 fn alternative(

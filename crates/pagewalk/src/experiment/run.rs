@@ -5,7 +5,7 @@ use super::replays::{self, ReplayableTraces};
 use super::rivals::Rivals;
 use super::spec::Experiment;
 use super::turns::{self, InterleavedStreams};
-use super::{cores, data_side, kernels, profile, structure};
+use super::{cores, data_side, kernels, profile, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
@@ -50,10 +50,11 @@ impl Experiment {
         if self.machines.is_empty() {
             return Err(Error::new(Fault::Usage, "no machine to simulate"));
         }
+        traps::check(self)?;
         self.machines.iter().try_for_each(machines::check_data_side)?;
-        let kernels = Rivals::kernels(self)?;
-        self.check_designs(&kernels)?;
-        replays::check(self, &kernels, traces)?;
+        let rivals = Rivals::beside_profile(self)?;
+        self.check_designs(&rivals)?;
+        replays::check(self, &rivals.kernels, traces)?;
         if self.sharing.is_some() && traces.is_empty() {
             let why = "processes that run would have to wait for each other's turns";
             let way_out =
@@ -64,12 +65,12 @@ impl Experiment {
     }
 
     /// Checks that the machines can be simulated together.
-    fn check_designs(&self, kernels: &Rivals) -> Result<(), Error> {
+    fn check_designs(&self, rivals: &Rivals) -> Result<(), Error> {
         // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
             if self.has_rivals() {
-                kernels.arranged(self, &self.machines, thp, &self.arrangement())?;
+                rivals.arranged(self, &self.machines, thp, &self.arrangement())?;
             }
             let (whole, _) = data_side::split(&self.machines);
             let is_profiled = !whole.is_empty() && (self.what_if || !self.has_rivals());
@@ -138,7 +139,7 @@ impl Experiment {
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {
         let bounds = self.check_traces(traces, plan, listener)?;
-        let kernels = Rivals::kernels(self)?;
+        let kernels = kernels::under_kernels(self)?;
         let mut namer = Namer::default();
         let mut processes = Vec::new();
         let mut about = None;
@@ -152,7 +153,7 @@ impl Experiment {
             let bounds = if bounds.is_empty() { &[] } else { &bounds[index..=index] };
             let replays =
                 ReplayableTraces { experiment: self, traces: std::slice::from_ref(trace), bounds, listener };
-            let replayed = replays.counts(&kernels.kernels)?;
+            let replayed = replays.counts(&kernels)?;
             let of_trace = (&namer, Detail::Full);
             let (process, ending) = match bounds.first() {
                 Some(bound) => self.simulate(RebasedSource::new(reader, bound), of_trace, &replayed),
@@ -239,7 +240,7 @@ impl Experiment {
         let bounds = traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener)));
         let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
         let replays = ReplayableTraces { experiment: self, traces, bounds: &bounds, listener };
-        let replayed = replays.counts(&Rivals::kernels(self)?.kernels)?;
+        let replayed = replays.counts(&kernels::under_kernels(self)?)?;
         let mut namer = Namer::default();
         namer.until = traces.iter().map(|trace| recorded_at(trace)).collect();
         let (process, endings) = match plan {

@@ -1,7 +1,7 @@
 //! Runs programs in an operating system whose kernel and servers touch pages of their own.
 
 use super::groups::payers;
-use super::rivals::Rivals;
+use super::rivals::{RivalCounts, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
@@ -60,7 +60,7 @@ pub fn once<S: Source + Send>(
         losses: [ending.told_losses(), losses].concat(),
         ..followed(&header, &ending)
     };
-    rivals.add_rows(experiment, [bases, rest, replayed], &mut process);
+    rivals.add_rows(experiment, RivalCounts { bases, rivals: rest, replayed }, &mut process);
     (process, ending)
 }
 

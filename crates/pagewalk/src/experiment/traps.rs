@@ -3,57 +3,77 @@
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use pagewalk_mm::Small;
+use pagewalk_report::count;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
-use pagewalk_sim::{DesignCounts, DesignSpec, PassError, Simulation, TrapSpec};
-use pagewalk_translate::{MissClass, NestedMisses, SoftwareCounts};
+use pagewalk_sim::{DesignCounts, DesignSpec, PassError, TrapSpec};
+use pagewalk_sweep::metrics;
+use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts, TrapDrivenError};
 use std::sync::Arc;
 
 /// The miss classes that a TLB takes part in.
 const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
 
-/// The designs of each machine: base pages in full, by traps, and by traps that count every nested miss by itself. None
-/// if the experiment has no traps.
-///
-/// # Errors
-/// If a machine's TLB cannot be simulated by traps.
-pub fn designs(experiment: &Experiment) -> Result<Vec<DesignSpec>, Error> {
-    let Some(host) = experiment.by_traps else { return Ok(Vec::new()) };
-    let mut designs = Vec::new();
-    for machine in &experiment.machines {
-        let by_traps = |name: String, nested| DesignSpec::by_traps(name, machine, TrapSpec { host, nested });
-        designs.push(DesignSpec::new(machine, Arc::new(Small)));
-        designs.push(by_traps(format!("{} by traps", machine.name), NestedMisses::WithParent));
-        let counted = format!("{} by traps, nested misses counted", machine.name);
-        designs.push(by_traps(counted, NestedMisses::Counted));
-    }
-    // Traps first: their reason is the nearest.
-    let trapping = designs.iter().filter(|design| design.traps.is_some()).cloned().collect();
-    Simulation::new(trapping, &experiment.arrangement()).map_err(|error| match &error {
-        PassError::NoTraps(machine) => {
+/// Refuses machines that traps cannot simulate, if the experiment has traps.
+pub fn check(experiment: &Experiment) -> Result<(), Error> {
+    let machines = experiment.machines.iter().filter(|_| experiment.by_traps.is_some());
+    machines.into_iter().try_for_each(|machine| {
+        let name = &machine.name;
+        let Some(software) = machine.software() else {
             let why =
-                format!("machine `{machine}`: --by-traps is for software-managed TLBs with [walker.mapped]");
-            Error::new(Fault::Usage, why).or("give one with -m, such as mips_r2000")
-        }
-        PassError::Traps(..) => Error::new(Fault::BadInput, error),
-        _ => Error::new(Fault::Usage, error),
-    })?;
-    Ok(designs)
+                format!("machine `{name}`: --by-traps is for software-managed TLBs with [walker.mapped]");
+            let way_out = "give one whose page tables are mapped too: of the library's, mips_r2000";
+            return Err(Error::new(Fault::Usage, why).or(way_out));
+        };
+        let both = [software.lower_replacement, software.upper_replacement];
+        let refused = both.into_iter().find_map(|replacement| TrapDrivenError::check(replacement).err());
+        refused
+            .map_or(Ok(()), |error| Err(Error::new(Fault::BadInput, PassError::Traps(name.clone(), error))))
+    })
 }
 
-/// Adds a machine's rows by traps after it, and whether they agree with full simulation. `counts` are those of
-/// [`designs`].
-pub fn add_rows(experiment: &Experiment, counts: &[DesignCounts], process: &mut ProcessResult) {
+/// The designs of each machine: in full with base pages, if it may have others; by traps; and by traps that count every
+/// nested miss by itself. None if the experiment has no traps.
+pub fn designs(experiment: &Experiment) -> Vec<DesignSpec> {
+    let Some(host) = experiment.by_traps else { return Vec::new() };
+    let of_machine = |machine: &MachineSpec| {
+        let by_traps = |how: &str, nested| {
+            let name = format!("{} by traps{how}", machine.name);
+            DesignSpec::by_traps(name, machine, TrapSpec { host, nested })
+        };
+        let full = machine.has_huge_pages().then(|| DesignSpec {
+            name: format!("{}, base pages", machine.name),
+            ..DesignSpec::new(machine, Arc::new(Small))
+        });
+        let counted = by_traps(", nested misses counted", NestedMisses::Counted);
+        full.into_iter().chain([by_traps("", NestedMisses::WithParent), counted])
+    };
+    experiment.machines.iter().flat_map(of_machine).collect()
+}
+
+/// Adds a machine's rows by traps after it, and whether they agree with full simulation: `bases` are the counts of the
+/// machines under the host's kernel, `counts` those of [`designs`].
+pub fn add_rows(
+    experiment: &Experiment,
+    bases: &[DesignCounts],
+    counts: &[DesignCounts],
+    process: &mut ProcessResult,
+) {
     let Some(host) = experiment.by_traps else { return };
+    let mut counts = counts.iter();
+    let mut next = || counts.next().expect("each design has counts");
     let mut advice = vec![std::mem::take(&mut process.advice)];
     advice.retain(|told| !told.is_empty());
-    let full = std::mem::take(&mut process.machines);
-    for (row, counts) in full.into_iter().zip(counts.chunks_exact(3)) {
-        let [full, by_traps, counted] = counts else { unreachable!("three for each machine") };
-        let of_machine =
-            if experiment.machines.len() > 1 { format!("{}: ", row.name) } else { String::new() };
-        advice.push(format!("{of_machine}{}", comparison(full, by_traps, counted, host)));
+    let own = std::mem::take(&mut process.machines);
+    assert_eq!(own.len(), bases.len(), "each machine has a row");
+    for ((row, base), machine) in own.into_iter().zip(bases).zip(&experiment.machines) {
+        let small = machine.has_huge_pages().then(&mut next);
+        let (by_traps, counted) = (next(), next());
+        let of_machine = if bases.len() > 1 { format!("{}: ", row.name) } else { String::new() };
+        let compared = comparison(small.unwrap_or(base), by_traps, counted, host);
+        advice.push(format!("{of_machine}{compared}"));
         process.machines.push(row);
+        process.machines.extend(small.map(|of| MachineResult::new(&of.name, metrics(of))));
         process.machines.extend([by_traps, counted].map(|of| MachineResult::new(&of.name, trapped(of))));
     }
     process.advice = advice.join(" ");
@@ -72,6 +92,7 @@ fn trapped(of: &DesignCounts) -> Metrics {
     let walks = counts.of(MissClass::L1u) + counts.of(MissClass::L1k);
     let references = CLASSES.iter().map(|&class| counts.of(class)).sum();
     let others = [
+        ("instructions", of.instructions),
         ("walks", walks),
         ("walk_references", references),
         ("walk_cycles", counts.total_cycles()),
@@ -88,8 +109,8 @@ fn comparison(full: &DesignCounts, by_traps: &DesignCounts, counted: &DesignCoun
     let differs: Vec<&str> =
         CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
     let equal = match differs[..] {
-        [] => "count what full simulation counts, in every class".to_owned(),
-        _ => format!("differ from full simulation in {}", differs.join(", ")),
+        [] => "counts what full simulation counts, in every class".to_owned(),
+        _ => format!("differs from full simulation in {}", differs.join(", ")),
     };
     let bias = |class: MissClass| {
         let (is, would) = (full.of(class), counted.of(class));
@@ -97,10 +118,12 @@ fn comparison(full: &DesignCounts, by_traps: &DesignCounts, counted: &DesignCoun
     };
     let biases: Vec<String> = CLASSES.into_iter().filter_map(bias).collect();
     let bias = match biases[..] {
-        [] => "nothing else".to_owned(),
-        _ => biases.join(", "),
+        [] => "Counting every nested miss would change nothing.".to_owned(),
+        _ => format!("Counting every nested miss would give {}.", biases.join(", ")),
     };
+    let slots = if host == 1 { "slot" } else { "slots" };
     format!(
-        "{host_misses} traps of a host of {host} slots {equal}. Counting every nested miss would give {bias}."
+        "From {} traps of a host's TLB of {host} {slots}, simulation by traps {equal}. {bias}",
+        count(host_misses)
     )
 }

@@ -1,7 +1,7 @@
 //! Runs several processes in turns, which end after instructions or at system calls.
 
 use super::groups::payers;
-use super::rivals::Rivals;
+use super::rivals::{RivalCounts, Rivals};
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
@@ -108,7 +108,7 @@ impl InterleavedStreams {
             what_if,
             ..process
         };
-        self.rivals.add_rows(experiment, [bases, &rest[2..], replayed], &mut process);
+        self.rivals.add_rows(experiment, RivalCounts { bases, rivals: &rest[2..], replayed }, &mut process);
         (process, self.endings)
     }
 }

@@ -128,10 +128,10 @@ impl Metric {
     }
 }
 
-/// The quotient of these metrics, if it is one. Over 0 it is 0.
+/// The quotient of these metrics, if it is one and its parts are known. Over 0 it is 0.
 fn quotient(adds: Aggregation, metrics: &Metrics) -> Option<Number> {
     let Aggregation::Recomputed { of, times, over } = adds else { return None };
-    if !metrics.contains_key(*of.first()?) {
+    if !metrics.contains_key(*of.first()?) || !metrics.contains_key(over) {
         return None;
     }
     let value = |name: &str| metrics.get(name).map_or(0.0, |number| number.as_f64());
@@ -258,6 +258,8 @@ mod tests {
         assert_eq!(both["walks_per_kilo_instruction"], Number::Real(4.0));
         assert_eq!(both.get("partition.lower"), None);
         assert_eq!(sum([&a])["partition.lower"], Number::Count(8));
+        // Nobody knows all cycles.
+        assert_eq!(both.get("walk_cycle_share"), None);
         assert!(sum([]).is_empty());
     }
 

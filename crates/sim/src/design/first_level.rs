@@ -106,7 +106,7 @@ impl FirstLevel {
         let number = store.pages[page as usize].vpn;
         let wanted = RefillRequest {
             key: PackedEntry::new(held).key(),
-            asid: store.asid_of(held),
+            asid: store.asid_at(number),
             number,
             base: number,
             kernel: store.address(number).is_kernel(),

@@ -12,29 +12,28 @@ use pagewalk_translate::{Asid, MissClass, RefillRequest, SoftwareMmu};
 use pagewalk_units::VirtAddr;
 
 impl Tlbs {
-    /// The refill request for a page.
-    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> RefillRequest {
+    /// The refill request for a page by the tables of `space`.
+    fn wanted(&self, (asid, page): (Asid, Page), (space, vpn): (Asid, u64)) -> RefillRequest {
         let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
         RefillRequest {
             key: software_key(asid, page.number, page.size),
-            asid,
+            asid: space,
             number: page.number,
             base: vpn,
             kernel,
         }
     }
 
-    /// Refills after a miss if page tables are mapped: the cost of the miss, with the moves of watched TLBs. `None` on
-    /// other machines.
+    /// Refills after a miss of `space` if page tables are mapped: the cost of the miss, with the moves of watched TLBs.
+    /// `None` on other machines.
     pub fn refill(
         &mut self,
         class: usize,
-        asid: Asid,
-        page: Page,
-        vpn: u64,
+        (asid, page): (Asid, Page),
+        (space, vpn): (Asid, u64),
         now: u64,
     ) -> Option<(WalkCost, TlbMoves)> {
-        let wanted = self.wanted(asid, page, vpn);
+        let wanted = self.wanted((asid, page), (space, vpn));
         let refill = self.software()?.refill(wanted, now);
         self.counts.first_level[class][0] += 1;
         let cost = WalkCost { references: refill.references, cycles: refill.cycles };
@@ -53,7 +52,7 @@ impl Tlbs {
 
     /// Fills a superpage built after a miss in it, if page tables are mapped; `None` on other machines.
     pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<TlbMoves> {
-        let wanted = self.wanted(asid, page, vpn);
+        let wanted = self.wanted((asid, page), (asid, vpn));
         let mmu = self.software()?;
         if mmu.contains(wanted.key) {
             return Some(TlbMoves::default());

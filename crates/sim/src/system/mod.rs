@@ -410,8 +410,9 @@ impl System {
         if self.machine().software().is_some() {
             self.missed(class, kind, vpn);
             page = self.translation(vpn).1;
-            let (cost, moves) =
-                self.tlbs().refill(class, asid, page, vpn, now).expect("the machine has handlers");
+            let space = self.asid;
+            let refill = self.tlbs().refill(class, (asid, page), (space, vpn), now);
+            let (cost, moves) = refill.expect("the machine has handlers");
             self.charge(class, vpn, cost);
             self.tell(moves);
             return self.serve(class, kind, vpn);

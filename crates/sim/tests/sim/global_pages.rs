@@ -3,9 +3,9 @@
 use crate::random::{Op, Program, Random};
 use crate::slow;
 use pagewalk_mm::{Everything, PageSizePolicy, Small};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError, System};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
-use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_translate::{Asid, MachineSpec, MissClass};
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 use std::sync::Arc;
 
@@ -101,4 +101,29 @@ fn a_change_in_one_space_drops_the_translation_for_all() {
 fn huge_pages_everywhere_leave_no_base_page_to_be_global() {
     let error = pass(0, Arc::new(Everything)).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "`m` maps everything by huge pages, but global pages are base pages");
+}
+
+/// A page of code and the global page behind it have their entries in one page of the space's own table.
+#[test]
+fn a_global_pages_entry_is_in_the_table_of_the_running_space() {
+    let machine = "schema = 1\nname = \"m\"\nasids = 4\n[[tlb]]\nname = \"tlb\"\nlevel = 1\n\
+                   serves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\"]\nentries = 64\n\
+                   replacement = \"fifo\"\n[walker]\nkind = \"software\"\n[walker.mapped]\nlower = 8\n\
+                   entry_bytes = 2\n[walker.mapped.systems.one]\ntables = 2\n[cost]\n";
+    let machine = MachineSpec::from_toml("m.toml", machine).unwrap();
+    let design = || DesignSpec::new(&machine, Arc::new(Small));
+    let mut pass = Pass::new(vec![design()], NoObserver).unwrap().with_global_files().unwrap();
+    let mut system = System::new(design(), 1).unwrap().with_global_files();
+    for space in [0, 1, 0] {
+        let program = Program { thread: ThreadId(1), blocks: code().0, ops: vec![map(1, 7, 1), load()] };
+        pass.switch_to(Asid::new(space).unwrap());
+        slow::feed(&mut pass, &program, &mut Random::new(1));
+        system.switch_to(Asid::new(space).unwrap());
+        slow::feed(&mut system, &program, &mut Random::new(1));
+    }
+    for counts in [pass.finish().remove(0), system.counts()] {
+        let counts = counts.software.unwrap().counts;
+        // Each space's code; the global page, and again after space 0 has mapped it anew.
+        assert_eq!([MissClass::L1u, MissClass::L2].map(|class| counts.of(class)), [4, 2]);
+    }
 }

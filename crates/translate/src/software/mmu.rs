@@ -17,7 +17,7 @@ const ASID_SHIFT: u32 = 54;
 pub struct RefillRequest {
     /// The caller's key: unique among held pages, below [`SoftwareMmu::KEYS`].
     pub key: u64,
-    /// Its address space; [`Asid::GLOBAL`] for a kernel page.
+    /// The address space whose table has its PTE; [`Asid::GLOBAL`] for a kernel page.
     pub asid: Asid,
     /// Its number among pages of its size, which selects the set.
     pub number: u64,
