@@ -6,6 +6,7 @@
 use crate::Svma;
 use crate::elf::Elf;
 use crate::object_file::map_file;
+use crate::symbolizer::demangled;
 use addr2line::gimli::{Dwarf as Sections, DwarfSections, EndianSlice, RunTimeEndian, SectionId, Unit};
 use addr2line::{Loader, Location};
 use object::{Object, ObjectSection};
@@ -52,7 +53,7 @@ impl Dwarf {
         let mut frames = self.loader.find_frames(address.0).ok()?;
         let mut outermost = None;
         while let Ok(Some(frame)) = frames.next() {
-            outermost = frame.function.and_then(|function| Some(function.demangle().ok()?.into_owned()));
+            outermost = frame.function.and_then(|function| Some(demangled(&function.raw_name().ok()?)));
         }
         outermost
     }

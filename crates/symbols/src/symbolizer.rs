@@ -190,8 +190,11 @@ fn load_dwarf(path: &Path, file: &ObjectFile) -> Option<Dwarf> {
     Dwarf::load(path, debug_file::shared_part(path, file.debug_alt_link.as_ref()))
 }
 
-fn demangled(name: &str) -> String {
+/// A name for people. The demangler also reads types, such as `f` for `float`: only mangled names are for it.
+pub(crate) fn demangled(name: &str) -> String {
+    let is_mangled = ["_Z", "__Z", "_R", "__R"].iter().any(|start| name.starts_with(start));
     match name.strip_suffix("@plt") {
+        _ if !is_mangled => name.to_owned(),
         Some(target) => format!("{}@plt", demangle_auto(Cow::Borrowed(target), None)),
         None => demangle_auto(Cow::Borrowed(name), None).into_owned(),
     }
@@ -209,5 +212,8 @@ mod tests {
         assert_eq!(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(demangled("_Z"), "_Z");
+        for plain in ["f", "i", "w", "Pc", "St", "pp", "w@plt", "Z", "_start"] {
+            assert_eq!(demangled(plain), plain);
+        }
     }
 }
