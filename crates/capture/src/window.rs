@@ -1,6 +1,6 @@
 //! The region of interest: passes a part of a stream and drops the rest.
 
-use pagewalk_trace::{Batch, Event, Item, Source, SourceError, Span, StreamHeader};
+use pagewalk_trace::{Batch, Event, Item, Mapping, MappingKind, Source, SourceError, Span, StreamHeader};
 use pagewalk_units::RefIndex;
 use std::ops::Range;
 
@@ -197,12 +197,18 @@ impl State {
     }
 }
 
-/// An event outside the region, without its time and executions.
-fn outside(event: Event) -> Event {
-    match event {
-        Event::Idle { .. } => Event::Idle { nanoseconds: 0 },
-        Event::Spin { .. } => Event::Spin { instructions: 0 },
-        event => event,
+impl State {
+    /// An event as it passes: outside the region without its time and executions. Behind the region, how many areas a
+    /// reader infers depends on how far it has read ahead, so none passes.
+    fn passes(self, event: Event) -> Event {
+        let nothing = Event::Idle { nanoseconds: 0 };
+        match (self, event) {
+            (State::Open, event) => event,
+            (_, Event::Idle { .. }) => nothing,
+            (_, Event::Spin { .. }) => Event::Spin { instructions: 0 },
+            (State::Closed, Event::Map(Mapping { kind: MappingKind::Inferred, .. })) => nothing,
+            (_, event) => event,
+        }
     }
 }
 
@@ -226,7 +232,7 @@ impl<S: Source> Source for Window<S> {
                     }
                     region.state = region.state.on_marker(id, &region.spec);
                 }
-                let event = if region.state == State::Open { event } else { outside(event) };
+                let event = region.state.passes(event);
                 return Ok(Some(Item::Event { at: RefIndex(region.references), event }));
             }
             None => return Ok(None),
@@ -481,9 +487,32 @@ mod tests {
 
     #[test]
     fn of_time_outside_nothing_is_left() {
-        assert_eq!(outside(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
-        assert_eq!(outside(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
-        assert_eq!(outside(Event::Marker { id: 5 }), Event::Marker { id: 5 });
+        for state in [State::BeforeMarker, State::Skipping(1), State::Closed] {
+            assert_eq!(state.passes(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
+            assert_eq!(state.passes(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
+            assert_eq!(state.passes(Event::Marker { id: 5 }), Event::Marker { id: 5 });
+        }
+    }
+
+    #[test]
+    fn areas_inferred_behind_the_region_do_not_pass() {
+        let area = |kind| {
+            Event::Map(Mapping {
+                start: VirtAddr(4096),
+                bytes: 4096,
+                protection: pagewalk_trace::Protection::default(),
+                kind,
+                file: None,
+                page_bytes: 4096,
+            })
+        };
+        let inferred = area(MappingKind::Inferred);
+        for state in [State::BeforeMarker, State::Skipping(1), State::Open] {
+            assert_eq!(state.passes(inferred.clone()), inferred);
+        }
+        assert_eq!(State::Closed.passes(inferred), Event::Idle { nanoseconds: 0 });
+        let known = area(MappingKind::Anonymous);
+        assert_eq!(State::Closed.passes(known.clone()), known);
     }
 
     #[test]
