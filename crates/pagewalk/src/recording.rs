@@ -5,11 +5,13 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::Output;
 use crate::stream::{Ending, WindowProgress, check_window, follow_ahead};
+use crate::traces::bad;
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
-use pagewalk_trace::pwt::{Summary, Writer};
+use pagewalk_trace::pwt::{MAGIC_BYTES, Summary, Writer, begins};
 use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
@@ -26,6 +28,28 @@ pub struct WrittenTrace {
     /// What was lost of the stream.
     pub losses: Vec<String>,
     reached: WindowProgress,
+}
+
+/// The file for the first image of a program that runs by `plan`, if there is one. Nothing but an older trace is
+/// replaced: the name may be that of the program, or of its source.
+///
+/// # Errors
+/// If the file cannot be written, or is something else.
+pub fn output(path: &Path, plan: Option<&Path>) -> Result<Output, Error> {
+    if path == Path::new("-") {
+        let why = "a trace goes to a file, and `-` names none";
+        return Err(Error::new(Fault::Usage, why).or("give a path, such as trace.pwt"));
+    }
+    if path.is_file() {
+        let mut head = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES).read_to_end(&mut head));
+        read.map_err(|error| bad(path, &error))?;
+        if !head.is_empty() && !begins(&head) {
+            let why = format!("{} is no trace, and a trace would replace it", path.display());
+            return Err(Error::new(Fault::Usage, why).or("choose another name, or remove it first"));
+        }
+    }
+    Output::open_apart(path, plan)
 }
 
 /// Runs the program and records each process image: the first to `first`, the others to numbered files next to `path`.

@@ -6,7 +6,6 @@ use crate::region::region;
 use crate::settings;
 use crate::values::document;
 use pagewalk::engine::{Live, Noise};
-use pagewalk::output::Output;
 use pagewalk::{Listener, recording};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -34,7 +33,7 @@ pub fn record<'py>(py: Python<'py>, settings: Settings) -> PyResult<(Bound<'py, 
     let Settings { command, output, layout, .. } = &settings;
     let grain = settings::grain(&settings.grain)?;
     let window = region(settings.from_marker, settings.to_marker, settings.skip, settings.max_instructions);
-    let first = Output::open_apart(output, layout.as_deref()).map_err(exception)?;
+    let first = recording::output(output, layout.as_deref()).map_err(exception)?;
     let (written, status) = job::run(py, |caller| {
         let live = Live::prepare(command, layout.as_deref(), caller)?;
         let live = live.with(Noise::Usual, settings.max_threads);

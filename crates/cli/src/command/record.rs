@@ -7,15 +7,14 @@ use crate::output::{print, say, say_next};
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::engine::{Live, Noise};
-use pagewalk::output::Output;
-use pagewalk::recording::{WrittenTrace, check_written, document, images, older};
+use pagewalk::recording::{WrittenTrace, check_written, document, images, older, output};
 use pagewalk::report::documents;
 use pagewalk::trace::Grain;
 use pagewalk::trace::pwt::Summary;
 
 pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.quiet };
-    let first = Output::open_apart(&arguments.output, arguments.layout.as_deref())?;
+    let first = output(&arguments.output, arguments.layout.as_deref())?;
     let live = Live::prepare(&arguments.command, arguments.layout.as_deref(), &terminal)?;
     let noise = match (arguments.quiet, arguments.verbose) {
         (true, _) => Noise::Quiet,
@@ -33,7 +32,7 @@ pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     written.iter().for_each(|one| report(one, arguments.quiet));
     suggest(&written, arguments.quiet);
     if let Some(older) = older(&arguments.output, &written) {
-        say(format!("{} and what follows are of an earlier recording, not of this one", older.display()));
+        say(format!("{} and higher numbers are of an earlier recording, not of this one", older.display()));
     }
     printed?;
     check_written(&written)?;

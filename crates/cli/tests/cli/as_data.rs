@@ -24,7 +24,7 @@ fn a_recording_tells_its_files() {
     // Fewer files the next time: the remaining ones belong to another recording.
     let fewer = place.good(&["record", "-q", "-o", "t.pwt", "--", "/bin/true"]);
     assert!(
-        fewer.stderr.contains("t.1.pwt and what follows are of an earlier recording"),
+        fewer.stderr.contains("t.1.pwt and higher numbers are of an earlier recording"),
         "{}",
         fewer.stderr
     );

@@ -120,3 +120,20 @@ fn no_input_is_written_over() {
     place.run(&["layout", "plan", "-o", "good.pwt", "good.pwt"]).refuses(USAGE, &["both input and output"]);
     assert!(place.read("good.pwt") == before, "it is as it was");
 }
+
+/// `record -o ./prog -- ./prog` would replace what it is about to run.
+#[test]
+fn a_recording_replaces_only_traces() {
+    let place = Place::with_trace();
+    place.write("prog", "#!/bin/sh\ntrue\n");
+    place
+        .run(&["record", "-o", "prog", "--", "sh", "prog"])
+        .refuses(USAGE, &["prog is no trace", "another name"]);
+    assert_eq!(std::fs::read_to_string(place.path("prog")).unwrap(), "#!/bin/sh\ntrue\n");
+    place.run(&["record", "-o", "-", "--", "true"]).refuses(USAGE, &["`-` names none", "trace.pwt"]);
+    place.write("empty", "");
+    for name in ["good.pwt", "empty"] {
+        place.good(&["record", "-q", "-o", name, "--", "true"]);
+        place.good(&["trace", "check", name]);
+    }
+}

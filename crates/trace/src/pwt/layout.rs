@@ -10,6 +10,9 @@ pub const VERSION: u32 = 1;
 /// The file's first bytes. They detect loss of the high bit and translated line ends.
 pub(super) const FILE_MAGIC: [u8; 8] = *b"\x89PWT\r\n\x1a\n";
 
+/// How many bytes tell a trace.
+pub const MAGIC_BYTES: u64 = FILE_MAGIC.len() as u64;
+
 /// Whether a file that begins with these bytes is a trace.
 pub fn begins(head: &[u8]) -> bool {
     head.starts_with(&FILE_MAGIC)

@@ -32,7 +32,7 @@ mod writer;
 pub use events::{Events, events};
 pub use file::Summary;
 pub use info::{Info, info};
-pub use layout::{VERSION, begins};
+pub use layout::{MAGIC_BYTES, VERSION, begins};
 pub use reader::Reader;
 pub use writer::Writer;
 
