@@ -31,6 +31,7 @@ use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
     ADVICE_SCHEMA, AdviceResult, AdvisedRange, AlwaysForecast, Estimates, GrownMemory, figures,
 };
+use pagewalk_sim::Profile;
 use pagewalk_translate::MachineSpec;
 use process::MIB;
 use profile::ProgramProfile;
@@ -81,6 +82,14 @@ pub fn advise(options: &AdviceOptions, listener: &dyn Listener) -> Result<Advice
     if !machine.has_huge_pages() {
         let why = format!("machine `{}` has no huge pages", machine.name);
         return Err(Error::new(Fault::Usage, why).or("choose another with -m"));
+    }
+    if !Profile::suits(machine) {
+        let name = &machine.name;
+        let why =
+            format!("machine `{name}` is simulated in order, and `advise` tries all regions in one pass");
+        let way_out =
+            format!("choose another with -m; `pagewalk simulate -m {name} --what-if` has alternatives");
+        return Err(Error::new(Fault::Usage, why).or(way_out));
     }
     let host = pagewalk_capture::HostDescription::detect();
     let thp = machines::thp(options.thp, &host.thp);

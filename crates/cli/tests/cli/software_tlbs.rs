@@ -152,6 +152,34 @@ fn traps_of_a_machine_with_huge_pages_count_base_pages() {
     assert!(misses(&always[0]) <= misses(&small[0]));
 }
 
+/// A profile is not for software-managed TLBs with superpages: they run alone as on one core.
+#[test]
+fn software_managed_superpages_run_alone_as_on_one_core() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "ls"]);
+    changed(&place, "page_sizes = [\"4K\"]", "page_sizes = [\"4K\", \"16K\", \"2M\"]");
+    for options in [&[][..], &["--what-if"], &["--what-if", "--os", "asap", "-m", "zen4"]] {
+        for thp in ["never", "always"] {
+            let simulate = ["simulate", "-q", "--json", "-m", "./m.toml", "--thp", thp, "t.pwt"];
+            let run = |more: &[&str]| {
+                place.good(&[&simulate, options, more].concat()).json()["processes"][0].clone()
+            };
+            let (alone, one_core) = (run(&[]), run(&["--cores", "1"]));
+            assert_eq!(alone["kernels"], one_core["kernels"], "{options:?}");
+            assert_eq!(alone["attribution"]["mappings"], one_core["attribution"]["mappings"], "{options:?}");
+            let walks = |process: &Value| process["machines"][0]["metrics"]["walks"].clone();
+            assert_eq!(walks(&alone), walks(&one_core), "{options:?}");
+            let rows = alone["what_if"].as_array().expect("rows");
+            let others = one_core["what_if"].as_array().expect("rows");
+            for row in rows.iter().filter(|row| row["id"] != "baseline") {
+                assert!(others.contains(row), "{options:?}: {row}");
+            }
+            assert_eq!(rows.iter().any(|row| row["id"] == "all_2m"), !options.is_empty());
+        }
+    }
+    place.good(&["profile", "-q", "-m", "./m.toml", "--", "true"]);
+}
+
 /// Traps of any arrangement count what full simulation of it counts, and each arrangement counts otherwise.
 #[test]
 fn traps_count_alike_in_every_arrangement() {

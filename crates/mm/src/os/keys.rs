@@ -91,8 +91,12 @@ impl Keys {
             let most = format!("the largest that TLBs hold up to {usually}, else the smallest above");
             self.document("max_page", MEANING, most, "a superpage that TLBs hold");
             let largest = (1..=usual).rev().chain(usual + 1..ORDERS as u8).find(is_held);
-            let none =
-                || format!("the policy builds superpages, and the machine's TLBs hold only {}", self.held());
+            let none = || {
+                let held = self.held();
+                format!(
+                    "the policy builds superpages, and the machine's TLBs hold only {held} (`linux` runs there)"
+                )
+            };
             return largest.ok_or_else(|| OsError::Policy(none()));
         };
         Some(self.order("max_page", MEANING, "", 1)?).filter(is_held).ok_or_else(|| self.not_held(&given))

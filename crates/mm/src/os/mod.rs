@@ -194,7 +194,8 @@ impl OsSpec {
         let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
         keys.finish()?;
         if backs_areas && memory.is_none() {
-            let why = format!("os.memory: `{name}` backs areas when they are mapped: give memory.size");
+            let why =
+                format!("os.memory: `{name}` backs areas when they are mapped: give memory.size, such as 4G");
             return Err(OsError::Memory(why));
         }
         Ok(match memory {
@@ -442,7 +443,8 @@ mod tests {
             "os.khugepaged.mthp is \"always\": expected one of never, strict, scaled"
         );
         let small = OsSpec::from_text("asap").unwrap().kernel(Paging::FOUR_KIB, 1).map(|_| ()).unwrap_err();
-        assert_eq!(small.to_string(), "the policy builds superpages, and the machine's TLBs hold only 4K");
+        let why = "the policy builds superpages, and the machine's TLBs hold only 4K (`linux` runs there)";
+        assert_eq!(small.to_string(), why);
         let larger = OsSpec::from_text("online:max_page=16M").unwrap().kernel(Paging::FOUR_KIB, 0b1001);
         assert_eq!(
             larger.map(|_| ()).unwrap_err().to_string(),
@@ -458,7 +460,10 @@ mod tests {
         assert!(OsSpec::from_text(&format!("linux:collapse=[{call},{call}]")).is_ok_and(|os| {
             os.kernel(Paging::FOUR_KIB, u32::MAX).is_ok_and(|kernel| kernel.wakes() == Some(9))
         }));
-        assert_eq!(refusal("eager"), "os.memory: `eager` backs areas when they are mapped: give memory.size");
+        assert_eq!(
+            refusal("eager"),
+            "os.memory: `eager` backs areas when they are mapped: give memory.size, such as 4G"
+        );
         assert_eq!(refusal("linux:memory=true"), "os.memory: missing field `size`");
         assert!(
             refusal("linux:memory.size=1G,memory.initial.free=0.5")

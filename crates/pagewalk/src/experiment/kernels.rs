@@ -1,5 +1,5 @@
 //! Simulates one process with rivals: by traps, and under several kernels, which build superpages as it runs: the
-//! experiment's, and those of machines with an `[os]`.
+//! experiment's, and those of machines with an `[os]`. Machines that fit no profile have no other way.
 
 use super::groups::payers;
 use super::profile;
@@ -10,7 +10,7 @@ use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, Payers, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
-use pagewalk_mm::OsSpec;
+use pagewalk_mm::{OsError, OsSpec};
 use pagewalk_report::kernel_costs::{USUAL_WORK, charge_alike, usual_work};
 use pagewalk_report::schema::{KernelResult, ProcessResult};
 use pagewalk_sim::{Arrangement, DesignCounts, KernelError, PassError, held_orders};
@@ -48,8 +48,11 @@ pub fn under_kernels(experiment: &Experiment) -> Result<Vec<KernelDesign>, Error
         all.extend(own.map(|(os, kernel)| KernelDesign { machine: index, policy: os.name, kernel }));
         for os in &experiment.kernels {
             let kernel = os.build(machine.paging, held_orders(machine));
-            let kernel = kernel.map_err(|error| match experiment.machines.len() {
-                1 => usage(&error),
+            let kernel = kernel.map_err(|error| match (&error, experiment.machines.len()) {
+                (OsError::Policy(_), _) => {
+                    usage(&format!("`{}` on machine `{}`: {error}", os.name, machine.name))
+                }
+                (_, 1) => usage(&error),
                 _ => usage(&format!("machine `{}`: {error}", machine.name)),
             })?;
             all.push(KernelDesign { machine: index, policy: os.name.clone(), kernel });
@@ -64,7 +67,6 @@ pub fn unfit(error: &PassError) -> Error {
         PassError::Kernel { error: KernelError::Colors(_), .. } => {
             "name such a cache with `placement.cache`, or leave out placement and recoloring"
         }
-        PassError::Unfit(_) => "give --thp never, and --os POLICY for superpages",
         _ => "give machines whose TLBs hold the pages of the policies, or other policies",
     })
 }
@@ -76,7 +78,8 @@ pub fn once<S: Source + Send>(
     (namer, detail): (&Namer, Detail),
     replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
-    let rivals = Rivals::beside_profile(experiment).expect("the experiment was checked");
+    let thp = machines::thp(experiment.thp, &source.header().thp);
+    let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
     let followed = PassResult::through(experiment, &rivals, source, namer, detail);
     followed.result(experiment, &rivals, replayed)
 }
@@ -106,7 +109,7 @@ impl PassResult {
         if header.origin == Origin::Fork {
             pass.begin_as_child(Asid::default());
         }
-        if experiment.what_if {
+        if experiment.what_if && !experiment.is_in_order() {
             let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
             return PassResult { process, ending, counts: pass.finish() };
         }
@@ -139,7 +142,11 @@ impl PassResult {
         rivals.add_rows(experiment, RivalCounts { bases, rivals: rest, replayed }, &mut process);
         let machine = &experiment.machines[experiment.profiled()].name;
         let of_kernels = advice(&process.kernels, machine, short(&process.program));
-        let parts = [std::mem::take(&mut process.advice), of_kernels];
+        let of_machine = experiment.is_in_order().then(|| {
+            let base = experiment.machines[experiment.profiled()].paging.base();
+            pagewalk_report::advise(&process, base.bytes())
+        });
+        let parts = [of_machine.unwrap_or_default(), std::mem::take(&mut process.advice), of_kernels];
         process.advice = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         (process, self.ending)
     }

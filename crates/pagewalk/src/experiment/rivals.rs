@@ -60,12 +60,14 @@ pub struct RivalCounts<'a> {
 }
 
 impl Rivals {
-    /// The kernels, alternatives and traps of an experiment whose host kernel is in mode `thp`.
+    /// The kernels, alternatives and traps of an experiment whose host kernel is in mode `thp`. A profile simulates
+    /// alternatives to machines under the host's kernel itself.
     ///
     /// # Errors
     /// If a kernel cannot be built.
     pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Rivals, Error> {
-        let mut alternatives = match experiment.what_if {
+        let has_profile = experiment.is_alone() && !experiment.is_in_order();
+        let mut alternatives = match experiment.what_if && !has_profile {
             true => alternatives(&HostKernel::new(thp).design(&experiment.machines[0]), thp),
             false => Vec::new(),
         };
@@ -73,17 +75,9 @@ impl Rivals {
             // If all pages are huge, no page belongs to a file alone, so none could be global.
             alternatives.retain(|(kind, _)| *kind != AlternativeKind::AllHuge);
         }
-        Ok(Rivals { alternatives, ..Rivals::beside_profile(experiment)? })
-    }
-
-    /// The same without alternatives to the machines under the host's kernel, which a profile simulates itself.
-    ///
-    /// # Errors
-    /// If a kernel cannot be built.
-    pub fn beside_profile(experiment: &Experiment) -> Result<Rivals, Error> {
         let kernels = under_kernels(experiment)?;
         let recolored = if experiment.what_if { recolored(experiment, &kernels) } else { Vec::new() };
-        Ok(Rivals { kernels, recolored, alternatives: Vec::new(), traps: traps::designs(experiment) })
+        Ok(Rivals { kernels, recolored, alternatives, traps: traps::designs(experiment) })
     }
 
     /// Each of `machines` under the host's kernel, then their rivals, except kernels that replay the stream.

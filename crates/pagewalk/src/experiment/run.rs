@@ -52,9 +52,8 @@ impl Experiment {
         }
         traps::check(self)?;
         self.machines.iter().try_for_each(machines::check_data_side)?;
-        let rivals = Rivals::beside_profile(self)?;
-        self.check_designs(&rivals)?;
-        replays::check(self, &rivals.kernels, traces)?;
+        self.check_designs()?;
+        replays::check(self, &kernels::under_kernels(self)?, traces)?;
         if self.sharing.is_some() && traces.is_empty() {
             let why = "processes that run would have to wait for each other's turns";
             let way_out =
@@ -65,21 +64,22 @@ impl Experiment {
     }
 
     /// Checks that the machines can be simulated together.
-    fn check_designs(&self, rivals: &Rivals) -> Result<(), Error> {
+    fn check_designs(&self) -> Result<(), Error> {
         // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
+        let rivals = Rivals::of(self, thp)?;
         if self.is_alone() {
-            if self.has_rivals() {
+            if self.has_simulation() {
                 rivals.arranged(self, &self.machines, thp, &self.arrangement())?;
             }
             let (whole, _) = data_side::split(&self.machines);
-            let is_profiled = !whole.is_empty() && (self.what_if || !self.has_rivals());
+            let is_profiled =
+                !whole.is_empty() && !self.is_in_order() && (self.what_if || !self.has_simulation());
             return match is_profiled {
                 true => Profile::new(&whole, thp, self.what_if).map(drop).map_err(|e| unfit(&e)),
                 false => Ok(()),
             };
         }
-        let rivals = Rivals::of(self, thp)?;
         let arranged = match (&self.sharing, self.cores) {
             (Some(_), _) => turns::arranged,
             (None, Some(_)) => cores::arranged,
@@ -202,7 +202,7 @@ impl Experiment {
         match (self.cores, &self.structure) {
             (Some(_), _) => cores::stream(self, source, (namer, detail), replayed),
             (None, Some(structure)) => structure::once(self, structure, source, (namer, detail), replayed),
-            (None, None) if self.has_rivals() => kernels::once(self, source, (namer, detail), replayed),
+            (None, None) if self.has_simulation() => kernels::once(self, source, (namer, detail), replayed),
             (None, None) => profile::once(self, source, namer, detail, None),
         }
     }

@@ -4,7 +4,7 @@ use crate::error::{Error, Fault};
 use pagewalk_capture::WindowSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{AreaRules, OsSpec, ThpMode};
-use pagewalk_sim::{Arrangement, Sharing, SharingError};
+use pagewalk_sim::{Arrangement, Profile, Sharing, SharingError};
 use pagewalk_translate::MachineSpec;
 use std::path::PathBuf;
 
@@ -63,10 +63,19 @@ impl Experiment {
         whole.unwrap_or(0)
     }
 
-    /// Whether some machine also runs under another kernel than the host's, or by traps.
-    pub(super) fn has_rivals(&self) -> bool {
+    /// Whether a profile is left out: the machine that it would be of can only be simulated in order.
+    pub(super) fn is_in_order(&self) -> bool {
+        let mut whole = self.machines.iter().filter(|machine| machine.data_side.is_none());
+        self.is_alone() && whole.next().is_some_and(|machine| !Profile::suits(machine))
+    }
+
+    /// Whether machines go into a simulation of their own: some also run under another kernel than the host's, or by
+    /// traps, or no profile takes them.
+    pub(super) fn has_simulation(&self) -> bool {
         let has_own = |machine: &MachineSpec| machine.os.is_some();
-        self.by_traps.is_some() || !self.kernels.is_empty() || self.machines.iter().any(has_own)
+        let has_rivals =
+            self.by_traps.is_some() || !self.kernels.is_empty() || self.machines.iter().any(has_own);
+        has_rivals || self.is_in_order()
     }
 }
 

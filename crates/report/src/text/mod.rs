@@ -26,7 +26,7 @@ pub use verification::render_verification_text;
 
 use crate::figures::{base_name, costliest, named};
 use crate::printable::printable;
-use crate::schema::{ProcessResult, RunResult};
+use crate::schema::{ProcessResult, RunResult, WhatIf};
 use paint::{Line, Style, wrap};
 
 /// Least width of lines, even on narrower terminals: below it, tables have nothing left to leave out.
@@ -166,17 +166,22 @@ fn losses(page: &mut Page, processes: &[ProcessResult]) {
 
 /// Suggests the next step, unless this run did it already.
 fn next_step(page: &mut Page, result: &RunResult) {
-    let mut own_options = result.tool.command_line.iter().take_while(|argument| *argument != "--");
-    let writes_report = own_options.any(|argument| argument.ends_with(".html"));
-    let picture = "-o report.html for the pictures";
-    let longer = "-v for longer tables";
-    let text = match (writes_report, page.verbose) {
-        (false, false) => format!("add {picture}, {longer}"),
-        (false, true) => format!("add {picture}"),
-        (true, false) => format!("add {longer}"),
-        (true, true) => return,
-    };
+    let own_options = || result.tool.command_line.iter().take_while(|argument| *argument != "--");
+    let simulates = own_options().any(|argument| argument == "simulate");
+    let is_tried = |row: &WhatIf| row.class == "modelled" && row.id != "baseline";
+    let has_tried = result.processes.iter().any(|process| process.what_if.iter().any(is_tried));
+    let writes_report = own_options().any(|argument| argument.ends_with(".html"));
+    let steps = [
+        (simulates && !has_tried).then_some("--what-if for what would help"),
+        (!writes_report).then_some("-o report.html for the pictures"),
+        (!page.verbose).then_some("-v for longer tables"),
+    ];
+    let steps: Vec<&str> = steps.into_iter().flatten().collect();
+    if steps.is_empty() {
+        return;
+    }
     page.blank();
     page.no_room();
+    let text = format!("add {}", steps.join(", "));
     page.paragraph(Line::new(Style::Quiet, "  next: "), Style::Quiet, &text);
 }

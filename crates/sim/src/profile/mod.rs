@@ -130,6 +130,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether this machine can be a profile's first. Others can be in a [`Simulation`].
+    pub fn suits(machine: &MachineSpec) -> bool {
+        machine.data_side.is_none() && HostKernel::new(ThpMode::Always).design(machine).fits_pass()
+    }
+
     /// A profile on `machines`; the first gets attribution and, with `what_if`, alternatives. `thp` is the host's mode,
     /// which is the baseline. A machine whose TLBs do not hold its huge page gets none.
     ///
