@@ -1,6 +1,6 @@
 //! Families of caches in studies: which to report, and what their simulation counts.
 
-use crate::selection::{self, Numbers};
+use crate::selection::{self, Names, Numbers};
 use crate::study::{SERVES, serves_name};
 use pagewalk_report::sweep::schema::CacheFamilyCell;
 use pagewalk_reuse::{CacheFamily, MissKinds, ReferenceKinds};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileCacheFamily {
-    serves: Option<Vec<String>>,
+    serves: Option<Names>,
     line_bytes: Option<Numbers>,
     sets: Option<Numbers>,
     ways: Option<Numbers>,
@@ -33,7 +33,7 @@ pub struct CacheFamilySpec {
 
 impl FileCacheFamily {
     pub fn check(self) -> Result<CacheFamilySpec, String> {
-        let serves = self.serves.unwrap_or_else(|| vec!["data".to_owned()]);
+        let serves = self.serves.unwrap_or_else(|| Names::One("data".to_owned()));
         let powers: Vec<u32> = (0..=CacheFamily::SETS_MAX.ilog2()).map(|bits| 1 << bits).collect();
         let ways: Vec<u32> = (1..=CacheFamily::WAYS_MAX).collect();
         let lines = &CacheFamily::LINE_BYTES;
@@ -41,7 +41,7 @@ impl FileCacheFamily {
             selection::numbers(&format!("cache_family: {key}"), given, known, what)
         };
         Ok(CacheFamilySpec {
-            serves: selection::several("cache_family: serves", &serves, &SERVES)?,
+            serves: selection::several("cache_family: serves", serves.all(), &SERVES)?,
             line_bytes: numbers("line_bytes", self.line_bytes, lines, "32, 64 or 128")?,
             sets: numbers("sets", self.sets, &powers, "a power of two from 1 to 4096")?,
             ways: numbers("ways", self.ways, &ways, "from 1 to 32")?,

@@ -6,7 +6,7 @@ use crate::cache_family::FileCacheFamily;
 use crate::error::SweepError;
 use crate::layouts::{self, FileLayout};
 use crate::names::name_is_plain;
-use crate::selection::{self, Numbers};
+use crate::selection::{self, Names, Numbers};
 use crate::source::StudyFiles;
 use crate::study::{CurveSpec, FamilySpec, SERVES, Study, TraceSpec};
 use crate::task::Task;
@@ -90,7 +90,7 @@ struct FilePublished {
 #[serde(deny_unknown_fields)]
 struct FileFamily {
     #[serde(default = "data")]
-    serves: Vec<String>,
+    serves: Names,
     sets: Option<Numbers>,
     ways: Option<Numbers>,
     page_sizes: Option<Vec<String>>,
@@ -100,15 +100,15 @@ struct FileFamily {
 #[serde(deny_unknown_fields)]
 struct FileCurve {
     #[serde(default = "data")]
-    serves: Vec<String>,
+    serves: Names,
     #[serde(default = "yes")]
     exact: bool,
     rate: Option<f64>,
     pages: Option<usize>,
 }
 
-fn data() -> Vec<String> {
-    vec!["data".to_owned()]
+fn data() -> Names {
+    Names::One("data".to_owned())
 }
 
 fn yes() -> bool {
@@ -252,7 +252,7 @@ fn thp(name: &str) -> Result<ThpMode, String> {
 
 impl FileFamily {
     fn check(self) -> Result<FamilySpec, String> {
-        let serves = selection::several("family: serves", &self.serves, &SERVES)?;
+        let serves = selection::several("family: serves", self.serves.all(), &SERVES)?;
         let powers: Vec<u32> = (0..=Family::SETS_MAX.ilog2()).map(|bits| 1 << bits).collect();
         let ways: Vec<u32> = (1..=Family::WAYS_MAX).collect();
         let known = Family::PAGE_SIZES.map(|size| (size.to_string(), size));
@@ -271,7 +271,7 @@ impl FileFamily {
 
 impl FileCurve {
     fn check(self) -> Result<CurveSpec, String> {
-        let serves = selection::several("curve: serves", &self.serves, &SERVES)?;
+        let serves = selection::several("curve: serves", self.serves.all(), &SERVES)?;
         if let Some(rate) = self.rate.filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
             return Err(format!(
                 "curve: rate = {rate}: give a part of all pages above 0 and up to 1, such as 0.01"

@@ -13,6 +13,26 @@ pub enum Numbers {
     List(Vec<u32>),
 }
 
+/// Names: one, or a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "give a name such as \"data\", or a list of names")]
+pub enum Names {
+    /// One name.
+    One(String),
+    /// A list.
+    List(Vec<String>),
+}
+
+impl Names {
+    /// All names.
+    pub fn all(&self) -> &[String] {
+        match self {
+            Names::One(name) => std::slice::from_ref(name),
+            Names::List(names) => names,
+        }
+    }
+}
+
 /// The members of `known` that `numbers` selects, ascending; all by default. `what` describes the known ones.
 pub fn numbers(key: &str, numbers: Option<Numbers>, known: &[u32], what: &str) -> Result<Vec<u32>, String> {
     let member = |number: u32| {

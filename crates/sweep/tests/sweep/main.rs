@@ -36,7 +36,7 @@ machines = ["k8", "skylake_sp"]
 [cache_family]
 line_bytes = [32, 128]
 [family]
-serves = ["data"]
+serves = "data"
 ways = "1..8"
 
 [curve]

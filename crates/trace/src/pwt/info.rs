@@ -2,7 +2,7 @@
 
 use super::chunk::StoredChunk;
 use super::index::{Index, index_offset};
-use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader, TRAILER_BYTES};
+use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader, SURPLUS, TRAILER_BYTES};
 use super::reader::{malformed, read_header};
 use crate::{SourceError, StreamHeader};
 use serde::Serialize;
@@ -106,7 +106,11 @@ fn scan<R: Read>(file: R, header: u64, offset: u64, zstd: &mut Decompressor) -> 
         let start = frames.offset;
         let damage = match frames.next() {
             Ok(Some(head)) if head.kind == FrameKind::Index => {
-                Some("the trace's last 16 bytes are damaged".into())
+                let end = frames.offset + TRAILER_BYTES as u64;
+                Some(match frames.has_surplus() {
+                    Ok(true) => format!("{SURPLUS} {end}"),
+                    _ => "the trace's last 16 bytes are damaged".to_owned(),
+                })
             }
             Ok(Some(head)) => match take_frame(&mut index, start, &head, &frames.payload, zstd) {
                 Ok(()) => None,

@@ -20,6 +20,8 @@ pub fn begins(head: &[u8]) -> bool {
 
 /// Magic, version, and four zero bytes.
 pub(super) const FILE_HEAD_BYTES: usize = 16;
+/// Why a trace is not all of its file; the place follows.
+pub(super) const SURPLUS: &str = "the trace ends before its file: something else follows from byte";
 /// The last bytes of a complete file, after the index's offset and its checksum.
 pub(super) const TRAILER_MAGIC: [u8; 4] = *b"PWTe";
 pub(super) const TRAILER_BYTES: usize = 16;
@@ -307,6 +309,11 @@ impl<R: Read> FrameReader<R> {
             )));
         }
         Ok(Some(head))
+    }
+
+    /// After the index: whether anything follows the trace's last bytes, as where two traces were joined.
+    pub fn has_surplus(&mut self) -> io::Result<bool> {
+        Ok(read_up_to(&mut self.input, &mut [0; TRAILER_BYTES + 1])? > TRAILER_BYTES)
     }
 
     fn contents(&self, head: &FrameHead) -> String {

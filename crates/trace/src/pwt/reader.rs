@@ -4,7 +4,7 @@ use super::blocks::read_blocks;
 use super::chunk::{ChunkHead, Mark, MarkKind, StoredChunk};
 use super::decoder::{DecodedCounts, Decoder};
 use super::index::Index;
-use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader};
+use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader, SURPLUS, TRAILER_BYTES};
 use crate::{Batch, BatchRoom, Dictionary, Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::io::Read;
@@ -92,6 +92,10 @@ impl<R: Read> Reader<R> {
                         return Err(malformed(start, &why));
                     }
                     self.finished = true;
+                    let end = self.frames.offset + TRAILER_BYTES as u64;
+                    if self.frames.has_surplus()? {
+                        return Err(SourceError::Malformed(format!("{SURPLUS} {end}")));
+                    }
                     return Ok(());
                 }
             }

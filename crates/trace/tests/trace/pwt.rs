@@ -235,6 +235,23 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
     assert!(text.contains("cut off") && text.contains("bytes are there"), "{text}");
 }
 
+/// Two traces that were joined were read as the first, in silence.
+#[test]
+fn what_follows_the_end_is_told() {
+    let (_, file) = small();
+    let (steps, _, none) = read(&file);
+    assert!(none.is_none(), "{none:?}");
+    let surplus = format!("something else follows from byte {}", file.len());
+    for more in [&file[..], &[0]] {
+        let joined = [&file[..], more].concat();
+        let (all, _, error) = read(&joined);
+        assert_eq!(all, steps);
+        assert!(error.expect("a complaint").to_string().ends_with(&surplus));
+        let about = info(&mut Cursor::new(&joined)).unwrap();
+        assert!(about.damage.expect("damage").ends_with(&surplus));
+    }
+}
+
 #[test]
 fn every_flipped_bit_is_found() {
     let (stream, file) = small();
