@@ -19,7 +19,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Requirements on a command to advise on.
-pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
+pub const ENDS_WELL: &str =
+    "give a command that does its work each time and exits with 0, such as sh -c 'CMD || true'";
 
 /// The process image that executed most.
 pub struct ProgramProfile {

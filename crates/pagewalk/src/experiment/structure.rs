@@ -86,7 +86,7 @@ fn advice(what_if: &[WhatIf], program: &str, structure: &StructureSpec, machine:
         Ordering::Greater => format!("{} more than alone", all - program_alone),
     };
     format!(
-        "With the kernel of {}{servers}, {program} takes {all} page walks on {machine}, {change}.",
+        "Under structure {}, with its kernel{servers}, {program} takes {all} page walks on {machine}, {change}.",
         structure.name
     )
 }

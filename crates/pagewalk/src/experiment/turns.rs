@@ -244,7 +244,7 @@ pub fn common_thp<S: Source>(sources: &[S], listener: &dyn Listener) -> String {
     let first = modes.next().unwrap_or_default();
     if let Some(other) = modes.find(|mode| *mode != first) {
         listener.warn(&format!(
-            "the traces were recorded under THP {first} and {other}; {first} is taken for all"
+            "the traces were recorded under THP {first} and {other}; the first's is taken for all (--thp sets it)"
         ));
     }
     first
