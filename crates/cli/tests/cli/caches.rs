@@ -249,6 +249,20 @@ fn a_profile_says_who_waits_for_caches() {
     assert!(page.contains("id=\"waits\"") && page.contains("level-3 cache misses"));
 }
 
+/// Another kernel beside the host's changes nobody's waits.
+#[test]
+fn kernels_leave_waits_as_they_are() {
+    let place = Place::with_trace();
+    let attribution = |more: &[&str]| {
+        let simulate = ["simulate", "-q", "--json", "-m", "zen4+caches", "good.pwt"];
+        place.good(&[&simulate, more].concat()).json()["processes"][0]["attribution"].clone()
+    };
+    let alone = attribution(&[]);
+    assert!(alone["mappings"][0]["waits"]["stall_cycles"].as_u64().is_some(), "{alone}");
+    assert_eq!(attribution(&["--os", "linux"]), alone);
+    assert_eq!(attribution(&["--os", "linux", "--what-if"]), alone);
+}
+
 #[test]
 fn machines_without_caches_say_which_have_some() {
     let place = Place::with_trace();

@@ -12,7 +12,7 @@ use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::{OsError, OsSpec};
 use pagewalk_report::kernel_costs::{USUAL_WORK, charge_alike, usual_work};
-use pagewalk_report::schema::{KernelResult, ProcessResult};
+use pagewalk_report::schema::{KernelResult, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, KernelError, PassError, held_orders};
 use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::Asid;
@@ -94,7 +94,7 @@ struct PassResult {
 }
 
 impl PassResult {
-    /// Follows `source` to its end; with alternatives, through the profiler too.
+    /// Follows `source` to its end, through the profiler too if there is one.
     fn through<S: Source + Send>(
         experiment: &Experiment,
         rivals: &Rivals,
@@ -109,21 +109,25 @@ impl PassResult {
         if header.origin == Origin::Fork {
             pass.begin_as_child(Asid::default());
         }
-        if experiment.what_if && !experiment.is_in_order() {
-            let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
-            return PassResult { process, ending, counts: pass.finish() };
+        if experiment.has_profile() {
+            let (mut process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
+            let counts = pass.finish();
+            if !experiment.what_if {
+                process.what_if = bounds(&counts[0]);
+                process.advice.clear();
+            }
+            return PassResult { process, ending, counts };
         }
         let mut pass = pass.keeping_walks();
         let ending = follow_ahead(source, &experiment.window, &mut (&mut pass, namer.ahead()));
         let counts = pass.finish();
         let Payers { attribution, heat, losses } =
             payers(experiment, (namer, detail), std::slice::from_ref(&header), &mut pass);
-        let base = &counts[0];
         let process = ProcessResult {
             machines: rows::machines(&experiment.machines, &counts[..experiment.machines.len()], None, &[]),
             attribution,
             heat,
-            what_if: vec![modelled(base, "baseline", "as the host's kernel has it", base), perfect(base)],
+            what_if: bounds(&counts[0]),
             losses: [ending.told_losses(), losses].concat(),
             ..followed(&header, &ending)
         };
@@ -150,6 +154,11 @@ impl PassResult {
         process.advice = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         (process, self.ending)
     }
+}
+
+/// A machine under the host's kernel, and what walks cost at most.
+fn bounds(base: &DesignCounts) -> Vec<WhatIf> {
+    vec![modelled(base, "baseline", "as the host's kernel has it", base), perfect(base)]
 }
 
 /// Which kernel costs least, translation and its own work together, if the program ran to its end. Work that any kernel

@@ -69,6 +69,14 @@ impl Experiment {
         self.is_alone() && whole.next().is_some_and(|machine| !Profile::suits(machine))
     }
 
+    /// Whether a profile follows a stream alone beside other simulations: it has alternatives, and says who waits for
+    /// caches.
+    pub(super) fn has_profile(&self) -> bool {
+        let are_whole = || self.machines.iter().all(|machine| machine.data_side.is_none());
+        let waits = || !self.machines[0].caches.is_empty() && are_whole();
+        !self.is_in_order() && (self.what_if || waits())
+    }
+
     /// Whether machines go into a simulation of their own: some also run under another kernel than the host's, or by
     /// traps, or no profile takes them.
     pub(super) fn has_simulation(&self) -> bool {
