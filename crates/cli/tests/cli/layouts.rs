@@ -267,6 +267,12 @@ fn plans_that_cannot_be_made_are_refused() {
     let plan = |arguments: &[&str]| place.run(&[&["layout", "plan", "-q"], arguments, &["t.pwt"]].concat());
     plan(&["-m", "zen4_coalescing"])
         .refuses(USAGE, &["zen4_coalescing", "`l1d`", "entries for several pages"]);
+    // A plan that looks at no machine is for any, without an estimate.
+    for planner in ["pack", "random"] {
+        let planned = plan(&["-m", "zen4_coalescing", "--planner", planner, "--json", "-o", "any.toml"]);
+        let machine = planned.json()["machines"][0].clone();
+        assert_eq!((&machine["name"], &machine["random"]["count"]), (&"zen4_coalescing".into(), &0.into()));
+    }
     plan(&["-m", "konireddygari_u256", "-m", "k8", "--planner", "single"])
         .refuses(USAGE, &["2 machines", "--planner search"]);
     plan(&["--planner", "best"]).refuses(USAGE, &["best", "search, single, callgraph, pack, random"]);
