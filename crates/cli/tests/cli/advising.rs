@@ -231,7 +231,7 @@ fn what_cannot_be_advised_on_is_refused() {
     let place = with_program();
     let advise = |more: &[&str]| place.run(&[&ADVISE[..], more].concat());
     advise(&["--", "./none"]).refuses(USAGE, &["none"]);
-    advise(&["--", "false"]).refuses(1, &["ended with exit 1", "each time it is run"]);
+    advise(&["--", "false"]).refuses(1, &["ended with exit 1", "exits with 0"]);
     advise(&["-i", "none", "--", "./p"]).refuses(BAD_INPUT, &["--input none"]);
     advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "64K, 512M or 2G"]);
     advise(&["--runs", "1", "--", "./p"]).refuses(USAGE, &["--runs"]);

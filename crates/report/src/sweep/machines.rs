@@ -74,7 +74,9 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
     if has_kernels || !caches.is_empty() {
         let cycles: MakeCell = Box::new(|cell, _| Cell::figure(figure(mcpi(cell)), mcpi(cell)));
         let of = if caches.is_empty() { "translation" } else { "memory system" };
-        columns.push((Column::stays(format!("{of} cycles per instr.")), cycles));
+        // The host's kernel counts nothing of its own.
+        let and = if has_kernels { " and kernel" } else { "" };
+        columns.push((Column::stays(format!("{of}{and} cycles per instr.")), cycles));
     }
     if has_kernels {
         let saved: MakeCell = Box::new(|cell, base| Cell::real(time_saved(cell, base), signed));
