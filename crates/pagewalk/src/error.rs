@@ -67,15 +67,21 @@ fn similar(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = folder.read_dir().ok()?.flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    // That two names end alike says nothing, but decides between equal ones.
+    names.sort();
+    // That two names end alike says nothing; that they do not says much.
     let ending = path.extension().and_then(|ending| ending.to_str()).map(|ending| format!(".{ending}"));
-    let ending = ending.as_deref().unwrap_or_default();
-    names.sort_by_cached_key(|name| (!name.ends_with(ending), name.clone()));
-    let stem = |name: &str| name.strip_suffix(ending).unwrap_or(name).to_owned();
-    let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
-    let near = closest(&stem(path.file_name()?.to_str()?), stems.iter().map(String::as_str));
-    let near = near.into_iter().filter_map(|near| names.get(stems.iter().position(|stem| stem == near)?));
-    let near: Vec<String> = near.map(|name| path.with_file_name(name).display().to_string()).collect();
+    let ending = ending.unwrap_or_default();
+    let (alike, others): (Vec<&str>, Vec<&str>) =
+        names.iter().map(String::as_str).partition(|name| name.ends_with(&ending));
+    let stem = |name: &str| name.strip_suffix(&*ending).unwrap_or(name).to_owned();
+    let asked = path.file_name()?.to_str()?;
+    let stems: Vec<String> = alike.iter().map(|name| stem(name)).collect();
+    let near = closest(&stem(asked), stems.iter().map(String::as_str));
+    let mut near: Vec<String> = near.into_iter().map(|stem| format!("{stem}{ending}")).collect();
+    if alike.is_empty() {
+        near = closest(asked, others.into_iter()).into_iter().map(str::to_owned).collect();
+    }
+    let near: Vec<String> = near.iter().map(|name| path.with_file_name(name).display().to_string()).collect();
     meant(&near.iter().map(String::as_str).collect::<Vec<_>>())
 }
 

@@ -24,7 +24,8 @@ pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient, sweep_verdict};
 pub use verification::render_verification_text;
 
-use crate::figures::{base_name, costliest, named};
+use crate::figures::{base_name, costliest, named, walk_cycle_share};
+use crate::numbers::percent;
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult, WhatIf};
 use paint::{Line, Style, wrap};
@@ -55,6 +56,7 @@ pub fn render_text(result: &RunResult, options: &TextOptions) -> String {
         return page.out;
     };
     cut_short(&mut page, &result.processes);
+    together(&mut page, result);
     process::write(&mut page, result, &result.processes[index]);
     if result.processes.len() > 1 {
         family::write(&mut page, result);
@@ -134,6 +136,18 @@ fn cut_short(page: &mut Page, processes: &[ProcessResult]) {
         };
         let text = format!("these figures{whose} lack {}", printable(why));
         page.paragraph(Line::new(Style::Warning, "Cut short: "), Style::Strong, &text);
+    }
+}
+
+/// Says that what follows is of one process of several.
+fn together(page: &mut Page, result: &RunResult) {
+    let processes = result.processes.len();
+    let share = result.machines.first().and_then(walk_cycle_share).map(percent);
+    if let (2.., Some(share)) = (processes, share) {
+        let text = format!(
+            "{processes} processes spend {share} of their modelled cycles on page walks. The costliest:"
+        );
+        page.paragraph(Line::default(), Style::Plain, &text);
     }
 }
 
