@@ -16,8 +16,8 @@ pub(super) const SECTION: Section = Section {
     lead: "Each kernel ran on the same references in the same run. Bars show the modelled cycles of address \
            translation per instruction, with waits for caches of memory if there are any, and what takes them; the \
            dashed line is the host's kernel, whose own work is \
-           not counted. Memory is what was backed at one time, at most; for nothing, what was backed but not touched; \
-           the price is its part of the whole.",
+           not counted. Memory is what was backed at one time, at most. Some of it was never touched: the price is \
+           that part of the whole.",
     terminal: Terminal::End,
     make,
 };
@@ -184,7 +184,7 @@ fn table(title: String, rows: &[KernelFigures<'_>], scale: &Scale) -> Table {
         Column::stays("together"),
         Column::goes("promotions", 1),
         Column::stays("backed"),
-        Column::goes("for nothing", 3),
+        Column::goes("never touched", 3),
         Column::stays("price").on_pages(),
     ];
     if moves {

@@ -116,7 +116,7 @@ fn kernels_stand_in_the_place_of_alternatives() {
         "<td class=\"number\" data-word=\"kernel cyc/instr.\">0.5359</td>",
         "<span class=\"sub\">bookkeeping 0.24, copying 0.30</span>",
         "<span class=\"sub\">copying 0.013, rest 0.062</span>",
-        "<td class=\"number\" data-word=\"for nothing\">3.43 MiB</td>",
+        "<td class=\"number\" data-word=\"never touched\">3.43 MiB</td>",
         "<span class=\"price\">25.6 %<span class=\"bar\"><i class=\"memory\" style=\"width:100.00%\">",
         "a perfect TLB <span class=\"tag bound\">bound</span>",
         "<span class=\"key cut\"></span>longer than drawn</span>",
