@@ -188,19 +188,9 @@ impl State {
         }
     }
 
-    fn on_marker(self, id: u64, spec: &WindowSpec) -> State {
-        match self {
-            State::BeforeMarker if spec.from_marker == Some(id) => State::after_marker(spec),
-            State::Skipping(_) | State::Open if spec.to_marker == Some(id) => State::Closed,
-            state => state,
-        }
-    }
-}
-
-impl State {
     /// An event as it passes: outside the region without its time and executions. Behind the region, how many areas a
     /// reader infers depends on how far it has read ahead, so none passes.
-    fn passes(self, event: Event) -> Event {
+    fn as_passed(self, event: Event) -> Event {
         let nothing = Event::Idle { nanoseconds: 0 };
         match (self, event) {
             (State::Open, event) => event,
@@ -208,6 +198,14 @@ impl State {
             (_, Event::Spin { .. }) => Event::Spin { instructions: 0 },
             (State::Closed, Event::Map(Mapping { kind: MappingKind::Inferred, .. })) => nothing,
             (_, event) => event,
+        }
+    }
+
+    fn on_marker(self, id: u64, spec: &WindowSpec) -> State {
+        match self {
+            State::BeforeMarker if spec.from_marker == Some(id) => State::after_marker(spec),
+            State::Skipping(_) | State::Open if spec.to_marker == Some(id) => State::Closed,
+            state => state,
         }
     }
 }
@@ -232,7 +230,7 @@ impl<S: Source> Source for Window<S> {
                     }
                     region.state = region.state.on_marker(id, &region.spec);
                 }
-                let event = region.state.passes(event);
+                let event = region.state.as_passed(event);
                 return Ok(Some(Item::Event { at: RefIndex(region.references), event }));
             }
             None => return Ok(None),

@@ -79,7 +79,7 @@ fn similar(path: &Path) -> Option<String> {
     let near = closest(&stem(asked), stems.iter().map(String::as_str));
     let mut near: Vec<String> = near.into_iter().map(|stem| format!("{stem}{ending}")).collect();
     if alike.is_empty() {
-        near = closest(asked, others.into_iter()).into_iter().map(str::to_owned).collect();
+        near = closest(asked, others).into_iter().map(str::to_owned).collect();
     }
     let near: Vec<String> = near.iter().map(|name| path.with_file_name(name).display().to_string()).collect();
     meant(&near.iter().map(String::as_str).collect::<Vec<_>>())

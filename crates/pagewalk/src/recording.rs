@@ -5,13 +5,12 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::Output;
 use crate::stream::{Ending, WindowProgress, check_window, follow_ahead};
-use crate::traces::bad;
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
 use pagewalk_trace::pwt::{MAGIC_BYTES, Summary, Writer, begins};
 use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
@@ -40,16 +39,30 @@ pub fn output(path: &Path, plan: Option<&Path>) -> Result<Output, Error> {
         let why = "a trace goes to a file, and `-` names none";
         return Err(Error::new(Fault::Usage, why).or("give a path, such as trace.pwt"));
     }
-    if path.is_file() {
-        let mut head = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES).read_to_end(&mut head));
-        read.map_err(|error| bad(path, &error))?;
-        if !head.is_empty() && !begins(&head) {
-            let why = format!("{} is no trace, and a trace would replace it", path.display());
-            return Err(Error::new(Fault::Usage, why).or("choose another name, or remove it first"));
-        }
+    if !may_replace(path) {
+        let why = format!("{} is no trace, and a trace would replace it", path.display());
+        return Err(Error::new(Fault::Usage, why).or("choose another name"));
     }
     Output::open_apart(path, plan)
+}
+
+/// Whether nothing but an older trace would be lost with a file's contents.
+fn may_replace(path: &Path) -> bool {
+    if !path.is_file() {
+        return true;
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES).read_to_end(&mut head));
+    // Writing tells what is wrong with a file that cannot be read.
+    read.is_err() || head.is_empty() || begins(&head)
+}
+
+/// The file of an image after the first.
+fn create(path: &Path) -> io::Result<File> {
+    if !may_replace(path) {
+        return Err(io::Error::new(ErrorKind::AlreadyExists, "it is no trace, and a trace would replace it"));
+    }
+    File::create(path)
 }
 
 /// Runs the program and records each process image: the first to `first`, the others to numbered files next to `path`.
@@ -92,7 +105,7 @@ fn write(
     let number = source.inner.number();
     let header = StreamHeader { grain, ..source.header().clone() };
     // Only now is there something to replace the first file's old contents with.
-    let file = first.map_or_else(|| File::create(&path), Output::begin);
+    let file = first.map_or_else(|| create(&path), Output::begin);
     let mut ending = Ending::default();
     let outcome = file.and_then(|file| Writer::with_thread(file, &header)).and_then(|mut writer| {
         ending = match grain {

@@ -192,7 +192,7 @@ fn load_dwarf(path: &Path, file: &ObjectFile) -> Option<Dwarf> {
 
 /// A name for people. The demangler also reads types, such as `f` for `float`: only mangled names are for it.
 pub(crate) fn demangled(name: &str) -> String {
-    let is_mangled = ["_Z", "__Z", "_R", "__R"].iter().any(|start| name.starts_with(start));
+    let is_mangled = ["_Z", "__Z", "_R", "__R", "_GLOBAL_"].iter().any(|start| name.starts_with(start));
     match name.strip_suffix("@plt") {
         _ if !is_mangled => name.to_owned(),
         Some(target) => format!("{}@plt", demangle_auto(Cow::Borrowed(target), None)),

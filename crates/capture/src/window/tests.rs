@@ -226,9 +226,9 @@ fn the_first_markers_are_named_once() {
 #[test]
 fn of_time_outside_nothing_is_left() {
     for state in [State::BeforeMarker, State::Skipping(1), State::Closed] {
-        assert_eq!(state.passes(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
-        assert_eq!(state.passes(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
-        assert_eq!(state.passes(Event::Marker { id: 5 }), Event::Marker { id: 5 });
+        assert_eq!(state.as_passed(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
+        assert_eq!(state.as_passed(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
+        assert_eq!(state.as_passed(Event::Marker { id: 5 }), Event::Marker { id: 5 });
     }
 }
 
@@ -246,11 +246,11 @@ fn areas_inferred_behind_the_region_do_not_pass() {
     };
     let inferred = area(MappingKind::Inferred);
     for state in [State::BeforeMarker, State::Skipping(1), State::Open] {
-        assert_eq!(state.passes(inferred.clone()), inferred);
+        assert_eq!(state.as_passed(inferred.clone()), inferred);
     }
-    assert_eq!(State::Closed.passes(inferred), Event::Idle { nanoseconds: 0 });
+    assert_eq!(State::Closed.as_passed(inferred), Event::Idle { nanoseconds: 0 });
     let known = area(MappingKind::Anonymous);
-    assert_eq!(State::Closed.passes(known.clone()), known);
+    assert_eq!(State::Closed.as_passed(known.clone()), known);
 }
 
 #[test]

@@ -131,6 +131,11 @@ fn a_recording_replaces_only_traces() {
         .refuses(USAGE, &["prog is no trace", "another name"]);
     assert_eq!(std::fs::read_to_string(place.path("prog")).unwrap(), "#!/bin/sh\ntrue\n");
     place.run(&["record", "-o", "-", "--", "true"]).refuses(USAGE, &["`-` names none", "trace.pwt"]);
+    // Nor does a later image's, whose name has a number.
+    place.write("x.1.pwt", "text");
+    let run = place.run(&["record", "-q", "-o", "x.pwt", "--", "sh", "-c", "true; /bin/true; true"]);
+    assert!(run.stderr.contains("x.1.pwt: it is no trace"), "{}", run.stderr);
+    assert_eq!(place.read("x.1.pwt"), b"text");
     place.write("empty", "");
     for name in ["good.pwt", "empty"] {
         place.good(&["record", "-q", "-o", name, "--", "true"]);

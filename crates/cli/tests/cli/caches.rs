@@ -261,6 +261,7 @@ fn kernels_leave_waits_as_they_are() {
     assert!(alone["mappings"][0]["waits"]["stall_cycles"].as_u64().is_some(), "{alone}");
     assert_eq!(attribution(&["--os", "linux"]), alone);
     assert_eq!(attribution(&["--os", "linux", "--what-if"]), alone);
+    assert_eq!(attribution(&["--os", "linux", "-m", "karakostas_4k", "-m", "zen4"]), alone);
 }
 
 #[test]

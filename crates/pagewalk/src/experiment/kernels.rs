@@ -109,10 +109,15 @@ impl PassResult {
         if header.origin == Origin::Fork {
             pass.begin_as_child(Asid::default());
         }
-        if experiment.has_profile() {
-            let (mut process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
+        let all = &experiment.machines;
+        if experiment.profiles_beside() {
+            // Only who waits is asked of it without alternatives.
+            let machines = if experiment.what_if { all.clone() } else { vec![all[0].clone()] };
+            let profiled = Experiment { machines, ..experiment.clone() };
+            let (mut process, ending) = profile::once(&profiled, source, namer, detail, Some(&mut pass));
             let counts = pass.finish();
             if !experiment.what_if {
+                process.machines = rows::machines(all, &counts, None, &[]);
                 process.what_if = bounds(&counts[0]);
                 process.advice.clear();
             }
@@ -124,10 +129,14 @@ impl PassResult {
         let Payers { attribution, heat, losses } =
             payers(experiment, (namer, detail), std::slice::from_ref(&header), &mut pass);
         let process = ProcessResult {
-            machines: rows::machines(&experiment.machines, &counts[..experiment.machines.len()], None, &[]),
+            machines: rows::machines(all, &counts, None, &[]),
             attribution,
             heat,
-            what_if: bounds(&counts[0]),
+            what_if: if experiment.has_rivals() || experiment.what_if {
+                bounds(&counts[0])
+            } else {
+                Vec::new()
+            },
             losses: [ending.told_losses(), losses].concat(),
             ..followed(&header, &ending)
         };

@@ -66,8 +66,8 @@ impl Rivals {
     /// # Errors
     /// If a kernel cannot be built.
     pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Rivals, Error> {
-        let has_profile = experiment.is_alone() && !experiment.is_in_order();
-        let mut alternatives = match experiment.what_if && !has_profile {
+        let profile_has_them = experiment.is_alone() && !experiment.is_in_order();
+        let mut alternatives = match experiment.what_if && !profile_has_them {
             true => alternatives(&HostKernel::new(thp).design(&experiment.machines[0]), thp),
             false => Vec::new(),
         };
@@ -134,7 +134,7 @@ impl Rivals {
             .map(|((kind, _), counts)| alternative(&experiment.machines[0], &bases[0], *kind, counts))
             .collect();
         if !self.kernels.is_empty() {
-            let of_kernels = self.in_order(running, replayed);
+            let of_kernels = self.of_kernels(running, replayed);
             process.kernels = self.kernel_rows(experiment, bases, &of_kernels);
             for (at, (under, &counts)) in self.kernels.iter().zip(&of_kernels).enumerate() {
                 // A killed program cannot be compared with the whole run.
@@ -151,8 +151,8 @@ impl Rivals {
         traps::add_rows(experiment, bases, of_traps, process);
     }
 
-    /// The counts of all kernels in their order.
-    fn in_order<'a>(
+    /// The counts of all kernels.
+    fn of_kernels<'a>(
         &self,
         running: &'a [DesignCounts],
         replayed: &'a [DesignCounts],

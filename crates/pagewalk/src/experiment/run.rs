@@ -73,7 +73,7 @@ impl Experiment {
                 rivals.arranged(self, &self.machines, thp, &self.arrangement())?;
             }
             let (whole, _) = data_side::split(&self.machines);
-            let is_profiled = self.has_profile() || !self.has_simulation();
+            let is_profiled = self.profiles_beside() || !self.has_simulation();
             return match is_profiled && !whole.is_empty() {
                 true => Profile::new(&whole, thp, self.what_if).map(drop).map_err(|e| unfit(&e)),
                 false => Ok(()),

@@ -63,27 +63,31 @@ impl Experiment {
         whole.unwrap_or(0)
     }
 
-    /// Whether a profile is left out: the machine that it would be of can only be simulated in order.
+    /// Whether a profile is left out: the machine that it would be of can only be simulated in order. Base pages alone
+    /// are for a profile, but alternatives have others.
     pub(super) fn is_in_order(&self) -> bool {
         let mut whole = self.machines.iter().filter(|machine| machine.data_side.is_none());
-        self.is_alone() && whole.next().is_some_and(|machine| !Profile::suits(machine))
+        let may_be_huge = self.what_if || self.thp != Some(ThpMode::Never);
+        self.is_alone() && may_be_huge && whole.next().is_some_and(|machine| !Profile::suits(machine))
     }
 
-    /// Whether a profile follows a stream alone beside other simulations: it has alternatives, and says who waits for
-    /// caches.
-    pub(super) fn has_profile(&self) -> bool {
-        let are_whole = || self.machines.iter().all(|machine| machine.data_side.is_none());
-        let waits = || !self.machines[0].caches.is_empty() && are_whole();
-        !self.is_in_order() && (self.what_if || waits())
+    /// Whether a profile follows a lone stream beside a simulation of its machines: it has alternatives, and says who
+    /// waits for caches.
+    pub(super) fn profiles_beside(&self) -> bool {
+        let first = &self.machines[0];
+        let waits = first.data_side.is_none() && !first.caches.is_empty();
+        !self.is_in_order() && (self.what_if || waits)
     }
 
-    /// Whether machines go into a simulation of their own: some also run under another kernel than the host's, or by
-    /// traps, or no profile takes them.
-    pub(super) fn has_simulation(&self) -> bool {
+    /// Whether some machine also runs under another kernel than the host's, or by traps.
+    pub(super) fn has_rivals(&self) -> bool {
         let has_own = |machine: &MachineSpec| machine.os.is_some();
-        let has_rivals =
-            self.by_traps.is_some() || !self.kernels.is_empty() || self.machines.iter().any(has_own);
-        has_rivals || self.is_in_order()
+        self.by_traps.is_some() || !self.kernels.is_empty() || self.machines.iter().any(has_own)
+    }
+
+    /// Whether machines go into a simulation of their own: they have rivals, or no profile takes them.
+    pub(super) fn has_simulation(&self) -> bool {
+        self.has_rivals() || self.is_in_order()
     }
 }
 

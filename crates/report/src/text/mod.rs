@@ -27,7 +27,7 @@ pub use verification::render_verification_text;
 use crate::figures::{base_name, costliest, named, walk_cycle_share};
 use crate::numbers::percent;
 use crate::printable::printable;
-use crate::schema::{ProcessResult, RunResult, WhatIf};
+use crate::schema::{ProcessResult, RunResult};
 use paint::{Line, Style, wrap};
 
 /// Least width of lines, even on narrower terminals: below it, tables have nothing left to leave out.
@@ -182,8 +182,7 @@ fn losses(page: &mut Page, processes: &[ProcessResult]) {
 fn next_step(page: &mut Page, result: &RunResult) {
     let own_options = || result.tool.command_line.iter().take_while(|argument| *argument != "--");
     let simulates = own_options().any(|argument| argument == "simulate");
-    let is_tried = |row: &WhatIf| row.class == "modelled" && row.id != "baseline";
-    let has_tried = result.processes.iter().any(|process| process.what_if.iter().any(is_tried));
+    let has_tried = result.processes.iter().any(|process| !process.what_if.is_empty());
     let writes_report = own_options().any(|argument| argument.ends_with(".html"));
     let steps = [
         (simulates && !has_tried).then_some("--what-if for what would help"),

@@ -38,11 +38,12 @@ struct Region {
     untouched: Untouched,
 }
 
-/// Base pages of a region that are backed and never touched.
+/// Base pages of a region that are backed and, as far as it is known, never touched.
 enum Untouched {
     /// Which they are. Pages that are gone from a split region are no longer backed.
     Pages(Vec<bool>),
-    /// In a region that stays whole: all but the most that were touched at once.
+    /// In a region that stays whole: all but the most that were touched at once, so that a page counts again once it
+    /// was unmapped.
     Rest { pages: u64, touched: u64, most: u64 },
 }
 
