@@ -48,9 +48,17 @@ pub fn run(arguments: Report) -> Result<ExitCode, Error> {
         [file] => file.page()?,
         files => side_by_side(files)?,
     };
+    write(&page, "report", &arguments)
+}
+
+/// Writes to the output, or to standard output, which is `-`.
+fn write(text: &str, what: &str, arguments: &Report) -> Result<ExitCode, Error> {
+    if arguments.output == Path::new("-") {
+        return print(text).map(|()| ExitCode::SUCCESS);
+    }
     let inputs = arguments.results.iter().map(PathBuf::as_path);
-    let written = Output::open_apart(&arguments.output, inputs)?.write(page.as_bytes())?;
-    say(format!("report written to {}", written.display()));
+    let written = Output::open_apart(&arguments.output, inputs)?.write(text.as_bytes())?;
+    say(format!("{what} written to {}", written.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -60,14 +68,7 @@ fn profile(viewer: &Viewer, files: &[SavedResult], arguments: &Report) -> Result
         let message = format!("--format {} is of one result, and here are {}", viewer.name, files.len());
         return Err(Error::new(Fault::Usage, message).or("give one result of `profile` or `simulate`"));
     };
-    let text = (viewer.render)(&file.result()?);
-    if arguments.output == Path::new("-") {
-        return print(&text).map(|()| ExitCode::SUCCESS);
-    }
-    let inputs = arguments.results.iter().map(PathBuf::as_path);
-    let written = Output::open_apart(&arguments.output, inputs)?.write(text.as_bytes())?;
-    say(format!("{} profile written to {}", viewer.name, written.display()));
-    Ok(ExitCode::SUCCESS)
+    write(&(viewer.render)(&file.result()?), &format!("{} profile", viewer.name), arguments)
 }
 
 /// A saved result of any kind.

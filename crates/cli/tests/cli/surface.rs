@@ -87,6 +87,8 @@ fn several_runs_make_one_report() {
     for part in ["<option value=\"1\">b.json</option>", "to zen4</span>", "id=\"pagewalk-result-2\""] {
         assert!(page.contains(part), "no {part}");
     }
+    let printed = place.good(&["report", "-o", "-", "a.json", "b.json"]);
+    assert_eq!((printed.stdout, place.has("-")), (page, false));
     let before = place.read("b.json");
     place.run(&["report", "-o", "b.json", "a.json", "b.json"]).refuses(USAGE, &["both input and output"]);
     assert!(place.read("b.json") == before);

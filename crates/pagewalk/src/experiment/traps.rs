@@ -16,6 +16,9 @@ const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, 
 
 /// Refuses machines that traps cannot simulate, if the experiment has traps.
 pub fn check(experiment: &Experiment) -> Result<(), Error> {
+    if experiment.by_traps == Some(0) {
+        return Err(Error::new(Fault::Usage, "--by-traps 0: the host's TLB has 1 slot or more"));
+    }
     let machines = experiment.machines.iter().filter(|_| experiment.by_traps.is_some());
     machines.into_iter().try_for_each(|machine| {
         let name = &machine.name;
