@@ -29,8 +29,8 @@ pub struct WrittenTrace {
     reached: WindowProgress,
 }
 
-/// The file for the first image of a program that runs by `plan`, if there is one. Nothing but an older trace is
-/// replaced: the name may be that of the program, or of its source.
+/// The file for a program's first image; `plan` is the layout plan that the program runs by, if it has one. Only an
+/// older trace is replaced: the name may be that of the program, or of its source.
 ///
 /// # Errors
 /// If the file cannot be written, or is something else.

@@ -10,6 +10,7 @@ use crate::global_pages::{FirstTouch, GlobalPages};
 use crate::pages::pages_of;
 use crate::player::Engine;
 use crate::profile::Programs;
+use crate::ranges::page_bytes;
 use crate::removals::Removal;
 use crate::software_keys::{software_key, software_page};
 use crate::spec::{DesignSpec, TrapSpec};
@@ -94,13 +95,17 @@ impl TrapSimulation {
         TrapSimulation { globals: Some(GlobalPages::default()), ..self }
     }
 
+    fn space(&mut self, asid: Asid) -> &mut TrappedSpace {
+        self.spaces.entry(asid).or_default()
+    }
+
     fn reference(&mut self, asid: Asid, address: VirtAddr, bytes: u64) {
         let base = self.paging.base();
         for number in pages_of(base, address, bytes) {
             let owner = self.owner(asid, number);
             if self.cores[self.core].tlbs.reference(page(owner, asid, number, base)) && self.globals.is_none()
             {
-                self.spaces.entry(asid).or_default().touched.insert(number, owner);
+                self.space(asid).touched.insert(number, owner);
             }
         }
     }
@@ -126,19 +131,18 @@ impl TrapSimulation {
             FirstTouch::Ends(users) => {
                 self.remove(Asid::GLOBAL, number);
                 for user in users {
-                    self.spaces.entry(user).or_default().touched.insert(number, user);
+                    self.space(user).touched.insert(number, user);
                 }
                 asid
             }
         };
-        self.spaces.entry(asid).or_default().touched.insert(number, owner);
+        self.space(asid).touched.insert(number, owner);
         owner
     }
 
     /// The piece of a file at a page, if nobody may write it.
     fn file_page(&self, asid: Asid, number: u64) -> Option<FilePage> {
-        let base = self.paging.base().shift();
-        self.spaces.get(&asid)?.areas.file_page(number << base..(number + 1) << base)
+        self.spaces.get(&asid)?.areas.file_page(page_bytes(number, self.paging.base()))
     }
 
     /// Drops a page from all TLBs.
@@ -150,8 +154,9 @@ impl TrapSimulation {
     /// A change of the running program's mappings.
     fn change(&mut self, change: Change) {
         let asid = self.runs;
-        let space = self.spaces.entry(asid).or_default();
-        let Some(Removal { pages, gone, .. }) = Removal::by(change, &space.areas, self.paging) else {
+        let paging = self.paging;
+        let space = self.space(asid);
+        let Some(Removal { pages, gone, .. }) = Removal::by(change, &space.areas, paging) else {
             return;
         };
         let touched: Vec<(u64, Asid)> =
@@ -164,7 +169,7 @@ impl TrapSimulation {
             if owner == Asid::GLOBAL {
                 self.change_global(asid, number, is_gone);
             } else if is_gone {
-                self.spaces.entry(asid).or_default().touched.remove(&number);
+                self.space(asid).touched.remove(&number);
             }
         }
     }
@@ -175,7 +180,7 @@ impl TrapSimulation {
         if self.globals.as_mut().is_none_or(|globals| globals.remapped(asid, number, file.as_ref())) {
             return;
         }
-        self.spaces.entry(asid).or_default().touched.remove(&number);
+        self.space(asid).touched.remove(&number);
         if !gone {
             self.first_touch(asid, number);
         }
@@ -243,7 +248,7 @@ impl Analysis for TrapSimulation {
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
-        self.spaces.entry(self.runs).or_default().areas.apply(event, &mut changes);
+        self.space(self.runs).areas.apply(event, &mut changes);
         for &change in &changes {
             self.change(change);
         }

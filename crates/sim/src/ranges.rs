@@ -38,7 +38,7 @@ pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, h
         return Vec::new();
     }
     let mut blocks = blocks_at_ends(&(start.0..end), huge);
-    blocks.retain(|&block| !space.is_one_area(block_bytes(block, huge)));
+    blocks.retain(|&block| !space.is_one_area(page_bytes(block, huge)));
     blocks
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn reaped(event: &Event) -> Option<u32> {
     }
 }
 
-/// The bytes of a block.
-pub(crate) fn block_bytes(block: u64, huge: PageSize) -> Range<u64> {
-    block << huge.shift()..(block + 1) << huge.shift()
+/// The bytes of a page of this size.
+pub(crate) fn page_bytes(number: u64, size: PageSize) -> Range<u64> {
+    number << size.shift()..(number + 1) << size.shift()
 }

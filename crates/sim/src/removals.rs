@@ -1,5 +1,6 @@
 //! Pages that a change of mappings removes.
 
+use crate::ranges::page_bytes;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::Ref;
 use pagewalk_units::{PAGE_BYTES, Paging, VirtAddr};
@@ -39,9 +40,8 @@ impl Removal {
 
 /// The base pages of `pages` that are gone with the bytes of `range`: all, perhaps except the ends.
 fn gone_of(mut pages: Range<u64>, range: &Range<u64>, space: &AddressSpace, paging: Paging) -> Range<u64> {
-    let base = paging.base().shift();
     let is_gone = |vpn: u64| {
-        let bytes = vpn << base..(vpn + 1) << base;
+        let bytes = page_bytes(vpn, paging.base());
         let covered = range.start <= bytes.start && bytes.end <= range.end;
         covered || space.vma_within(bytes).is_none()
     };

@@ -232,6 +232,9 @@ fn what_cannot_be_advised_on_is_refused() {
     let advise = |more: &[&str]| place.run(&[&ADVISE[..], more].concat());
     advise(&["--", "./none"]).refuses(USAGE, &["none"]);
     advise(&["--", "false"]).refuses(1, &["ended with exit 1", "exits with 0"]);
+    place
+        .run(&["advise", "-m", "karakostas_thp", "--", "./p"])
+        .refuses(USAGE, &["`karakostas_thp` is simulated in order"]);
     advise(&["-i", "none", "--", "./p"]).refuses(BAD_INPUT, &["--input none"]);
     advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "64K, 512M or 2G"]);
     advise(&["--runs", "1", "--", "./p"]).refuses(USAGE, &["--runs"]);

@@ -111,10 +111,10 @@ impl PassResult {
         }
         let all = &experiment.machines;
         if experiment.profiles_beside() {
-            // Only who waits is asked of it without alternatives.
-            let machines = if experiment.what_if { all.clone() } else { vec![all[0].clone()] };
-            let profiled = Experiment { machines, ..experiment.clone() };
-            let (mut process, ending) = profile::once(&profiled, source, namer, detail, Some(&mut pass));
+            // Without alternatives it only tells who waits on the first machine.
+            let profiled = if experiment.what_if { all } else { &all[..1] };
+            let (mut process, ending) =
+                profile::once(experiment, profiled, source, (namer, detail), Some(&mut pass));
             let counts = pass.finish();
             if !experiment.what_if {
                 process.machines = rows::machines(all, &counts, None, &[]);

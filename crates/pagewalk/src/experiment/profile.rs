@@ -3,27 +3,28 @@
 use super::data_side;
 use super::spec::Experiment;
 use crate::findings::{Detail, Namer};
-use crate::machines;
 use crate::stream::{Ending, follow_ahead, processors};
 use pagewalk_report::schema::ProcessResult;
 use pagewalk_sim as sim;
 use pagewalk_sim::Profile;
 use pagewalk_trace::{Source, StreamHeader};
+use pagewalk_translate::MachineSpec;
 
-/// Follows `source` to its end, through the experiment's machines and the data sides in `beside`.
+/// Follows `source` to its end, through some of the experiment's machines (all, if they are data sides) and what is
+/// `beside`.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
+    machines: &[MachineSpec],
     source: S,
-    namer: &Namer,
-    detail: Detail,
+    (namer, detail): (&Namer, Detail),
     beside: Option<&mut sim::Simulation>,
 ) -> (ProcessResult, Ending) {
-    let (whole, sides) = data_side::split(&experiment.machines);
+    let (whole, sides) = data_side::split(machines);
     if whole.is_empty() {
         return data_side::once(experiment, source, (namer, detail), beside);
     }
     let header: StreamHeader = source.header().clone();
-    let thp = machines::thp(experiment.thp, &header.thp);
+    let thp = crate::machines::thp(experiment.thp, &header.thp);
     let mut profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
     let processors = processors();
     if processors > 1 {

@@ -52,8 +52,11 @@ impl Experiment {
         }
         traps::check(self)?;
         self.machines.iter().try_for_each(machines::check_data_side)?;
-        self.check_designs()?;
-        replays::check(self, &kernels::under_kernels(self)?, traces)?;
+        // The trace's own mode is not known yet; designs that work with `always` work with every mode.
+        let thp = self.thp.unwrap_or(ThpMode::Always);
+        let rivals = Rivals::of(self, thp)?;
+        self.check_designs(&rivals, thp)?;
+        replays::check(self, &rivals.kernels, traces)?;
         if self.sharing.is_some() && traces.is_empty() {
             let why = "processes that run would have to wait for each other's turns";
             let way_out =
@@ -64,10 +67,7 @@ impl Experiment {
     }
 
     /// Checks that the machines can be simulated together.
-    fn check_designs(&self) -> Result<(), Error> {
-        // The trace's own mode is not known yet; designs that work with `always` work with every mode.
-        let thp = self.thp.unwrap_or(ThpMode::Always);
-        let rivals = Rivals::of(self, thp)?;
+    fn check_designs(&self, rivals: &Rivals, thp: ThpMode) -> Result<(), Error> {
         if self.is_alone() {
             if self.has_simulation() {
                 rivals.arranged(self, &self.machines, thp, &self.arrangement())?;
@@ -84,7 +84,7 @@ impl Experiment {
             (None, Some(_)) => cores::arranged,
             (None, None) => structure::arranged,
         };
-        arranged(self, &rivals, thp).map(drop)
+        arranged(self, rivals, thp).map(drop)
     }
 
     /// Runs the program; the result has every process image in order of start.
@@ -202,7 +202,7 @@ impl Experiment {
             (Some(_), _) => cores::stream(self, source, (namer, detail), replayed),
             (None, Some(structure)) => structure::once(self, structure, source, (namer, detail), replayed),
             (None, None) if self.has_simulation() => kernels::once(self, source, (namer, detail), replayed),
-            (None, None) => profile::once(self, source, namer, detail, None),
+            (None, None) => profile::once(self, &self.machines, source, (namer, detail), None),
         }
     }
 

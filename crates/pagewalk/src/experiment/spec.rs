@@ -63,8 +63,8 @@ impl Experiment {
         whole.unwrap_or(0)
     }
 
-    /// Whether a profile is left out: the machine that it would be of can only be simulated in order. Base pages alone
-    /// are for a profile, but alternatives have others.
+    /// Whether no profile takes the machine that it would be of: superpages with mapped page tables are simulated in
+    /// order. Without alternatives, `never` leaves base pages only.
     pub(super) fn is_in_order(&self) -> bool {
         let mut whole = self.machines.iter().filter(|machine| machine.data_side.is_none());
         let may_be_huge = self.what_if || self.thp != Some(ThpMode::Never);

@@ -8,7 +8,7 @@ use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
 use pagewalk_sim::{DesignCounts, DesignSpec, PassError, TrapSpec};
 use pagewalk_sweep::metrics;
-use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts, TrapDrivenError};
+use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts, TrapDriven};
 use std::sync::Arc;
 
 /// The miss classes that a TLB takes part in.
@@ -16,11 +16,11 @@ const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, 
 
 /// Refuses machines that traps cannot simulate, if the experiment has traps.
 pub fn check(experiment: &Experiment) -> Result<(), Error> {
-    if experiment.by_traps == Some(0) {
+    let Some(host) = experiment.by_traps else { return Ok(()) };
+    if host == 0 {
         return Err(Error::new(Fault::Usage, "--by-traps 0: the host's TLB has 1 slot or more"));
     }
-    let machines = experiment.machines.iter().filter(|_| experiment.by_traps.is_some());
-    machines.into_iter().try_for_each(|machine| {
+    experiment.machines.iter().try_for_each(|machine| {
         let name = &machine.name;
         let Some(software) = machine.software() else {
             let why =
@@ -28,10 +28,10 @@ pub fn check(experiment: &Experiment) -> Result<(), Error> {
             let way_out = "give one whose page tables are mapped too: of the library's, mips_r2000";
             return Err(Error::new(Fault::Usage, why).or(way_out));
         };
-        let both = [software.lower_replacement, software.upper_replacement];
-        let refused = both.into_iter().find_map(|replacement| TrapDrivenError::check(replacement).err());
-        refused
-            .map_or(Ok(()), |error| Err(Error::new(Fault::BadInput, PassError::Traps(name.clone(), error))))
+        let simulated = TrapDriven::new(software, host, NestedMisses::default());
+        simulated
+            .map(drop)
+            .map_err(|error| Error::new(Fault::BadInput, PassError::Traps(name.clone(), error)))
     })
 }
 
@@ -129,4 +129,18 @@ fn comparison(full: &DesignCounts, by_traps: &DesignCounts, counted: &DesignCoun
         "From {} traps of a host's TLB of {host} {slots}, simulation by traps {equal}. {bias}",
         count(host_misses)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_slots_is_refused() {
+        let r2000 = pagewalk_sim::Library::get("mips_r2000").expect("it is in the library");
+        let experiment = |slots| Experiment { by_traps: Some(slots), ..Experiment::new(vec![r2000.clone()]) };
+        assert!(experiment(1).check(&[]).is_ok());
+        let error = experiment(0).check(&[]).expect_err("no slots");
+        assert_eq!(error.to_string(), "--by-traps 0: the host's TLB has 1 slot or more");
+    }
 }

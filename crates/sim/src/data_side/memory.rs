@@ -13,7 +13,7 @@ use super::collapse::Collapser;
 use super::extents::Extents;
 use super::segment::Segments;
 use crate::counts::RangeLengths;
-use crate::ranges::parted_blocks;
+use crate::ranges::{page_bytes, parted_blocks};
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
 use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Superpage, Vma};
 use pagewalk_trace::Protection;
@@ -257,8 +257,7 @@ fn within<'a>(
 
 impl SpaceMemory<'_> {
     fn bytes(&self, page: u64) -> Range<u64> {
-        let shift = self.memory.paging.base().shift();
-        page << shift..(page + 1) << shift
+        page_bytes(page, self.memory.paging.base())
     }
 
     /// A walk for a page. `unit` maps it, if it needs frames now.

@@ -3,7 +3,7 @@
 
 use crate::attribution::Observer;
 use crate::pass::Pass;
-use crate::ranges::{added, block_bytes, blocks_at_ends};
+use crate::ranges::{added, blocks_at_ends, page_bytes};
 use pagewalk_mm::{FirstTouch, HugeAdvice, Vma};
 use pagewalk_trace::{Event, Ref};
 use pagewalk_units::VirtAddr;
@@ -18,7 +18,7 @@ impl<O: Observer> Pass<O> {
     /// At the first touch of a unit: records whether its area does not hold the whole block yet.
     pub(crate) fn note_early(&mut self, vpn: u64, unit: u32) {
         let block = self.store.block_number(vpn);
-        let bytes = block_bytes(block, self.store.paging.huge());
+        let bytes = page_bytes(block, self.store.paging.huge());
         let of = &self.store.units[unit as usize];
         let is_first = of.pages == 1 && self.store.blocks[of.block as usize].pages == 1;
         if self.store.minds_units && is_first {
@@ -37,7 +37,7 @@ impl<O: Observer> Pass<O> {
         }
         let huge = self.store.paging.huge();
         for block in blocks_at_ends(&(range.start..end), huge) {
-            let bytes = block_bytes(block, huge);
+            let bytes = page_bytes(block, huge);
             if !self.process.space.is_one_area(bytes.clone()) {
                 continue;
             }

@@ -15,7 +15,7 @@ use crate::classes::STORE;
 use crate::pass::Pass;
 use crate::pass::follower::Follower;
 use crate::pass::walks::add_references;
-use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
+use crate::ranges::{added, advised, blocks_at_ends, page_bytes, parted_blocks, reaped, whole_pages};
 use crate::removals::Removal;
 use crate::store::Unit;
 use pagewalk_mm::{AddressSpace, Change, FirstTouch, MappingId, Remap, Vma};
@@ -355,7 +355,7 @@ impl<O: Observer> Pass<O> {
         let huge = self.store.paging.huge();
         let is_in_part = |bytes: Range<u64>| bytes.start < range.start || range.end < bytes.end;
         for block in
-            blocks_at_ends(range, huge).into_iter().filter(|&block| is_in_part(block_bytes(block, huge)))
+            blocks_at_ends(range, huge).into_iter().filter(|&block| is_in_part(page_bytes(block, huge)))
         {
             self.split_block(block);
         }
@@ -428,5 +428,5 @@ impl<O: Observer> Pass<O> {
 
 /// Base pages of a block that hold some of `mapping`.
 fn extent(space: &AddressSpace, mapping: MappingId, block: u64, paging: Paging) -> u32 {
-    space.pages_within(mapping, block_bytes(block, paging.huge()), paging.base()) as u32
+    space.pages_within(mapping, page_bytes(block, paging.huge()), paging.base()) as u32
 }

@@ -4,14 +4,9 @@ use super::System;
 use super::page::Page;
 use super::process::{Memory, Process, TouchedPage};
 use crate::global_pages::FirstTouch;
+use crate::ranges::page_bytes;
 use pagewalk_translate::Asid;
-use pagewalk_units::PageSize;
 use std::collections::BTreeSet;
-use std::ops::Range;
-
-fn bytes(vpn: u64, base: PageSize) -> Range<u64> {
-    vpn << base.shift()..(vpn + 1) << base.shift()
-}
 
 impl System {
     /// First touch of a page. `None`: the process was killed.
@@ -43,7 +38,7 @@ impl System {
             return false;
         }
         let (asid, base) = (self.asid, self.machine().paging.base());
-        let file = self.process().space.file_page(bytes(vpn, base));
+        let file = self.process().space.file_page(page_bytes(vpn, base));
         let System { globals: Some(globals), processes, .. } = self else { return false };
         let others_own =
             || processes.iter().any(|(&of, process)| of != asid && process.pages.contains_key(&vpn));
@@ -82,7 +77,7 @@ impl System {
     /// The running process has changed its mapping of a global page; `gone`: it has none there any more.
     pub(super) fn change_global(&mut self, vpn: u64, gone: bool) {
         let (asid, base) = (self.asid, self.machine().paging.base());
-        let maps = self.process().space.file_page(bytes(vpn, base)).filter(|_| !gone);
+        let maps = self.process().space.file_page(page_bytes(vpn, base)).filter(|_| !gone);
         if self.globals.as_mut().is_none_or(|globals| globals.remapped(asid, vpn, maps.as_ref())) {
             return;
         }

@@ -4,7 +4,7 @@
 //! splits it as a kernel does.
 
 use super::page::Page;
-use crate::ranges::{block_bytes, blocks_at_ends};
+use crate::ranges::{blocks_at_ends, page_bytes};
 use crate::sizes::in_pieces;
 use crate::untouched::UntouchedLife;
 use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy};
@@ -38,12 +38,11 @@ struct Region {
     untouched: Untouched,
 }
 
-/// Base pages of a region that are backed and, as far as it is known, never touched.
+/// Base pages of a region that are backed and untouched.
 enum Untouched {
-    /// Which they are. Pages that are gone from a split region are no longer backed.
+    /// In a region that may split: which were never touched. Pages that are gone are no longer backed.
     Pages(Vec<bool>),
-    /// In a region that stays whole: all but the most that were touched at once, so that a page counts again once it
-    /// was unmapped.
+    /// In a region that stays whole: all but the most that were touched at once.
     Rest { pages: u64, touched: u64, most: u64 },
 }
 
@@ -132,8 +131,7 @@ impl HostMemory {
             return;
         }
         let (number, order) = (self.region_of(vpn), self.paging.huge_order());
-        let base = self.paging.base().shift();
-        let vma = space.vma_within(vpn << base..(vpn + 1) << base);
+        let vma = space.vma_within(page_bytes(vpn, self.paging.base()));
         let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
         let fault = FirstTouch::new(number, self.paging.huge(), mapping, vma, false, space.thp_disable());
         let hugetlb = fault.is_hugetlb() && self.maps_hugetlb;
@@ -151,7 +149,7 @@ impl HostMemory {
     pub fn reaching_out(&self, bytes: &Range<u64>) -> Vec<u64> {
         let huge = self.paging.huge();
         let reaches_out = |number: &u64| {
-            let region = block_bytes(*number, huge);
+            let region = page_bytes(*number, huge);
             region.start < bytes.start || bytes.end < region.end
         };
         blocks_at_ends(bytes, huge).into_iter().filter(reaches_out).collect()
