@@ -3,7 +3,7 @@
 use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
-use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, FirstTouch, PageSizePolicy, ProcessMapping, Thp, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Makers, Observer, Pass, PassError, Walk};
 use pagewalk_trace::{Analysis, Batch, Event, ThpDisable};
 use pagewalk_translate::MachineSpec;
@@ -171,7 +171,7 @@ impl PageSizePolicy for AdvisedPolicy {
         self.0.wants_huge(&fault)
     }
 
-    fn splits(&self, mapping: MappingId) -> bool {
+    fn splits(&self, mapping: ProcessMapping) -> bool {
         self.0.splits(mapping)
     }
 }

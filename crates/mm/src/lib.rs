@@ -28,7 +28,7 @@ pub use kernel::{
     Account, Accounts, FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, KernelCounts, Loss,
     MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, Remap,
 };
-pub use mapping::{MappingId, MappingInfo};
+pub use mapping::{MappingId, MappingInfo, ProcessMapping};
 pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_files};
 pub use policy::{
     Everything, FirstTouch, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,

@@ -1,7 +1,7 @@
 //! Named mappings: the heap, the stack, each file, each piece of anonymous memory.
 
 use pagewalk_trace::MappingKind;
-use pagewalk_units::VirtAddr;
+use pagewalk_units::{SpaceId, VirtAddr};
 
 /// A named mapping, to which walks and pages are charged. All pieces of one file share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +15,15 @@ impl MappingId {
     pub fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// A named mapping of one of several processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessMapping {
+    /// The process.
+    pub process: SpaceId,
+    /// Its mapping.
+    pub mapping: MappingId,
 }
 
 /// The description of a named mapping.

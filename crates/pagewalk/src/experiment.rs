@@ -5,12 +5,14 @@ mod data_side;
 mod groups;
 mod kernels;
 mod profile;
+mod readings;
 mod replays;
 mod rivals;
 mod rows;
 mod run;
 mod spec;
 mod structure;
+mod survey;
 mod traps;
 mod turns;
 

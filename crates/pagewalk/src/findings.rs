@@ -12,7 +12,7 @@ use crate::waits::MachineWaits;
 use alternatives::what_if;
 pub(crate) use functions::unnamed_in_file;
 use functions::{keep_costliest, no_jit_names};
-use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
+use pagewalk_mm::{AddressSpace, MappingId, MappingInfo, ProcessMapping};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::printable;
 use pagewalk_report::schema::{
@@ -115,7 +115,7 @@ impl Namer {
         let jit = jit.map(|error| no_jit_names(&error));
         let losses = jit.into_iter().chain(self.unnamed(&attribution.functions)).collect();
         let space = findings.space();
-        let label = |id: MappingId| label(&attribution.mappings, &space.info(id).name);
+        let label = |of: ProcessMapping| label(&attribution.mappings, &space.info(of.mapping).name);
         let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, label, &machines[0]));
         let what_if = what_if.collect();
         let mut process = ProcessResult {

@@ -419,6 +419,9 @@ pub struct WhatIf {
     pub class: String,
     /// The mapping for `mapping_2m`.
     pub mapping: Option<String>,
+    /// The program of `mapping`, if several take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// The page size that it sets, such as `4K` or `2M`, if it sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_size: Option<String>,

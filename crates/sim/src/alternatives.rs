@@ -3,7 +3,7 @@
 use crate::host::HostKernel;
 use crate::spec::DesignSpec;
 use pagewalk_cache::{CacheSpec, Requester};
-use pagewalk_mm::{Everything, MappingId, Small, Thp, ThpMode, UnrestrictedThp};
+use pagewalk_mm::{Everything, OneMapping, ProcessMapping, Small, Thp, ThpMode, UnrestrictedThp};
 use pagewalk_translate::MachineSpec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub enum AlternativeKind {
     /// The caches of this level with twice the ways, and as many sets.
     DoubleWays(u8),
     /// One mapping on huge pages.
-    Mapping(MappingId),
+    Mapping(ProcessMapping),
     /// No walks: the bound.
     PerfectTlb,
 }
@@ -47,6 +47,16 @@ pub fn alternatives(baseline: &DesignSpec, mode: ThpMode) -> Vec<(AlternativeKin
         Some((AlternativeKind::DoubleWays(level), DesignSpec::new(&wide, Arc::clone(&baseline.policy))))
     }));
     all
+}
+
+/// The alternative with one mapping on huge pages.
+pub fn one_mapping(
+    machine: &MachineSpec,
+    mode: ThpMode,
+    mapping: ProcessMapping,
+) -> (AlternativeKind, DesignSpec) {
+    let policy = OneMapping { mapping, rest: Thp { mode } };
+    (AlternativeKind::Mapping(mapping), DesignSpec::new(machine, Arc::new(policy)))
 }
 
 /// The cache over whose colors pages can be spread: the private one of level 2 that serves loads, if frames tell the

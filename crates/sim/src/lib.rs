@@ -62,7 +62,7 @@ mod untouched;
 mod visit_stream;
 mod watched_tlbs;
 
-pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
+pub use alternatives::{AlternativeKind, alternatives, colored_second_level, one_mapping};
 pub use arrangement::{Arrangement, Sharing, SharingError};
 pub use attribution::{
     LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, ReferenceWaits, Wait, Waits, Walk,
@@ -82,8 +82,8 @@ pub use offline::{ChosenBlock, OfflineError, OfflineResult, RejectedBlocks, Repl
 pub use pass::Pass;
 pub use player::StructureCounts;
 pub use profile::{
-    Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult,
-    ProgramFindings, Reach,
+    Alternative, CodePlace, CostlyMapping, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile,
+    ProfileResult, ProgramFindings, Reach,
 };
 pub use simulation::Simulation;
 pub use spec::{DesignSpec, TrapSpec};

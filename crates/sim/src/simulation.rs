@@ -19,11 +19,11 @@ use crate::counts::{DesignCounts, SpaceCounts};
 use crate::error::PassError;
 use crate::groups::GroupCounts;
 use crate::player::{Player, StructureCounts};
-use crate::profile::ProgramFindings;
+use crate::profile::{CostlyMapping, ProgramFindings};
 use crate::share::Share;
 use crate::spec::DesignSpec;
-use pagewalk_mm::Kernel;
 use pagewalk_mm::structure::{StructureSpec, Visitor};
+use pagewalk_mm::{Kernel, MappingInfo};
 use pagewalk_trace::{Analysis, Batch, Event, Stretch};
 use pagewalk_translate::Asid;
 use pagewalk_units::{RefIndex, SpaceId};
@@ -170,6 +170,13 @@ impl Simulation {
     /// only at the end, so machines that have one tell nothing.
     pub fn programs(&mut self) -> Vec<ProgramFindings<'_>> {
         self.first().programs()
+    }
+
+    /// Mappings that cause much of the walks on the first machine, costliest first, if who pays is kept. Each of those
+    /// that `fits` is worth trying on huge pages.
+    pub fn costly_mappings(&mut self, fits: impl Fn(&MappingInfo) -> bool) -> Vec<CostlyMapping> {
+        let huge = self.first.machine.paging.huge();
+        CostlyMapping::among(&self.programs(), huge, fits)
     }
 
     /// Parts of the programs with counters of their own on the first machine.

@@ -1,6 +1,6 @@
 //! Address-space identifiers.
 
-use pagewalk_units::PageSize;
+use pagewalk_units::{PageSize, SpaceId};
 use std::ops::Range;
 
 /// The key of a page in arrays that mix sizes.
@@ -35,6 +35,11 @@ impl Asid {
     /// As an index.
     pub fn index(self) -> usize {
         self.0.into()
+    }
+
+    /// The space's number.
+    pub fn space(self) -> SpaceId {
+        SpaceId(self.0.into())
     }
 
     /// The key of a page of this space in arrays that mix spaces and sizes.

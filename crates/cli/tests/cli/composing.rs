@@ -1,7 +1,8 @@
 //! Arrangements, kernels and machines combine; what cannot is refused with a reason.
 
-use crate::harness::{EXAMPLE_MACHINE, Place, USAGE, joined, metric};
+use crate::harness::{EXAMPLE_MACHINE, Outcome, Place, USAGE, joined, metric};
 use serde_json::Value;
+use std::process::{Command, Stdio};
 
 /// Two threads, each with twice the pages that the second level holds.
 const WORK: &str = r#"
@@ -131,6 +132,72 @@ fn alternatives_go_with_every_arrangement() {
         assert_eq!(walks("all_4k"), walks("baseline"), "{more:?}: THP is never on");
         assert!(walks("all_2m") < walks("baseline") && walks("kernel") > 0, "{more:?}");
     }
+}
+
+/// The rows of single mappings: name, program and walks.
+fn single_mappings(result: &Value) -> Vec<(String, Value, u64)> {
+    let rows = result["processes"][0]["what_if"].as_array().expect("rows").iter();
+    let single = rows.filter(|row| row["id"] == "mapping_2m");
+    let of = |row: &Value| {
+        let name = row["mapping"].as_str().expect("a name").to_owned();
+        (name, row["process"].clone(), row["walks"].as_u64().expect("walks"))
+    };
+    single.map(of).collect()
+}
+
+#[test]
+fn single_mappings_go_with_every_arrangement() {
+    let place = recorded();
+    let with = |more: &[&str]| simulate(&place, &joined(&[&["--what-if"], more]));
+    let one_core = with(&["--cores", "1", "t.pwt"]);
+    let of_one_core = single_mappings(&one_core);
+    let baseline = metric(&one_core, "walks");
+    // Each of the two areas has about half of the walks.
+    for (name, program, walks) in &of_one_core[..2] {
+        assert!(name.starts_with("[anonymous ") && program.is_null(), "{of_one_core:?}");
+        assert!(walks * 10 < baseline * 6, "{of_one_core:?}");
+    }
+    // Whichever engine runs them, however long a turn is if there is no other.
+    for same in [
+        &["--quantum", "1000000000000", "t.pwt", "empty.pwt"][..],
+        &["--os", "linux", "--cores", "1", "t.pwt"],
+    ] {
+        let found = single_mappings(&with(same));
+        let counts = |rows: &[(String, Value, u64)]| {
+            rows.iter().map(|(name, _, walks)| (name.clone(), *walks)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&found), counts(&of_one_core), "{same:?}");
+    }
+    // A mapping is one program's: of two that run alike, each has its own rows.
+    let twice = single_mappings(&with(&["--quantum", "100000", "--cores", "2", "t.pwt", "t.pwt"]));
+    let programs: Vec<&str> = twice.iter().filter_map(|(_, program, _)| program.as_str()).collect();
+    assert!(programs.len() == twice.len() && programs.len() >= 4, "{twice:?}");
+    assert!(
+        ["trace 1", "trace 2"].iter().all(|of| programs.iter().any(|name| name.contains(of))),
+        "{twice:?}"
+    );
+    // Pages of files are global there, so no huge page has them.
+    let global = with(&["--quantum", "100000", "--global-files", "t.pwt", "empty.pwt"]);
+    assert!(single_mappings(&global).iter().all(|(name, ..)| name.starts_with('[')), "{global:?}");
+    assert_eq!(single_mappings(&with(&["--structure", "mach3", "t.pwt"])).len(), of_one_core.len());
+    // What can be read once only has no such rows, and says so.
+    let mut piped = Command::new("cat").arg(place.path("t.pwt")).stdout(Stdio::piped()).spawn().expect("cat");
+    let mut command = place.command(&[
+        "simulate",
+        "-m",
+        "golden_cove",
+        "--cores",
+        "2",
+        "--what-if",
+        "--json",
+        "/dev/stdin",
+    ]);
+    command.stdin(piped.stdout.take().expect("a pipe"));
+    let outcome = Outcome::of(command.output().expect("the output"));
+    assert!(piped.wait().expect("cat ends").success());
+    let note = "no mapping is tried alone on huge pages: that reads a trace twice, and /dev/stdin is no file";
+    assert!(outcome.stderr.contains(note), "{}", outcome.stderr);
+    assert_eq!(single_mappings(&outcome.json()), []);
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub use one_mapping::OneMapping;
 pub use small::Small;
 pub use thp::{Thp, ThpMode, UnrestrictedThp};
 
-use crate::{MappingId, Vma};
+use crate::{ProcessMapping, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
@@ -24,10 +24,10 @@ pub struct FirstTouch<'a> {
     /// Its size, that of a huge page.
     pub size: PageSize,
     /// The named mapping touched.
-    pub mapping: MappingId,
+    pub mapping: ProcessMapping,
     /// The area of the address, if known.
     pub vma: Option<&'a Vma>,
-    /// Whether some of the block is mapped with small pages already.
+    /// Whether some of the block is mapped already.
     pub populated: bool,
     /// The huge pages that the process forbids.
     pub forbidden: ThpDisable,
@@ -38,7 +38,7 @@ impl<'a> FirstTouch<'a> {
     pub fn new(
         block: u64,
         size: PageSize,
-        mapping: MappingId,
+        mapping: ProcessMapping,
         vma: Option<&'a Vma>,
         populated: bool,
         forbidden: ThpDisable,
@@ -82,9 +82,14 @@ pub trait PageSizePolicy: Send + Sync {
         Scope::Mapping
     }
 
+    /// Whether the host's kernel would give this huge page too, without the change that the policy supposes.
+    fn is_kernels(&self, _fault: &FirstTouch<'_>) -> bool {
+        true
+    }
+
     /// Whether a huge page of `mapping` splits when part of it is unmapped, protected, discarded or advised on, like
     /// the kernel's. Hypothetical policies keep theirs.
-    fn splits(&self, _mapping: MappingId) -> bool {
+    fn splits(&self, _mapping: ProcessMapping) -> bool {
         false
     }
 }

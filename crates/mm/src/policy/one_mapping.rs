@@ -1,13 +1,13 @@
 //! One mapping on huge pages, the rest as in the baseline: what moving that mapping alone would save.
 
 use super::{FirstTouch, PageSizePolicy, Thp};
-use crate::MappingId;
+use crate::ProcessMapping;
 
 /// Huge pages for one named mapping; the baseline's policy for all others.
 #[derive(Clone, Copy, Debug)]
 pub struct OneMapping {
     /// The mapping.
-    pub mapping: MappingId,
+    pub mapping: ProcessMapping,
     /// The policy of the others.
     pub rest: Thp,
 }
@@ -17,7 +17,11 @@ impl PageSizePolicy for OneMapping {
         fault.mapping == self.mapping || self.rest.wants_huge(fault)
     }
 
-    fn splits(&self, mapping: MappingId) -> bool {
+    fn is_kernels(&self, fault: &FirstTouch<'_>) -> bool {
+        self.rest.wants_huge(fault)
+    }
+
+    fn splits(&self, mapping: ProcessMapping) -> bool {
         mapping != self.mapping
     }
 }

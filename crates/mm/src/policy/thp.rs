@@ -11,7 +11,7 @@
 //! huge pages for files and shared memory, failure to find a free block.
 
 use super::{FirstTouch, PageSizePolicy};
-use crate::{HugeAdvice, MappingId, Vma};
+use crate::{HugeAdvice, ProcessMapping, Vma};
 use pagewalk_trace::ThpDisable;
 use std::ops::Range;
 
@@ -80,7 +80,7 @@ impl PageSizePolicy for Thp {
         self.mode != ThpMode::Never
     }
 
-    fn splits(&self, _mapping: MappingId) -> bool {
+    fn splits(&self, _mapping: ProcessMapping) -> bool {
         true
     }
 }
@@ -98,7 +98,7 @@ impl PageSizePolicy for UnrestrictedThp {
         self.0.may_be_huge()
     }
 
-    fn splits(&self, mapping: MappingId) -> bool {
+    fn splits(&self, mapping: ProcessMapping) -> bool {
         self.0.splits(mapping)
     }
 }

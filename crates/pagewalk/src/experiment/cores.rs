@@ -1,6 +1,7 @@
 //! Runs a process's threads on several cores.
 
 use super::groups::payers;
+use super::readings::EarlierReadings;
 use super::rivals::{RivalCounts, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
@@ -36,24 +37,23 @@ impl Analysis for Cores {
     }
 }
 
-/// Follows `source` to its end on the experiment's cores of each machine. `replayed` are the counts under kernels that
-/// know the future.
+/// Follows `source` to its end on the experiment's cores of each machine. `earlier` are its readings before.
 pub fn stream<S: Source>(
     experiment: &Experiment,
     source: S,
     namer: (&Namer, Detail),
-    replayed: &[DesignCounts],
+    earlier: &EarlierReadings,
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
+    let rivals = Rivals::of(experiment, thp, &earlier.to_try).expect("the experiment was checked");
     let (several, one) = arranged(experiment, &rivals, thp).expect("the experiment was checked");
     let mut all = Cores { several, one };
     if header.origin == Origin::Fork {
         all.several.begin_as_child(Asid::default());
     }
     let ending = follow(source, &experiment.window, &mut (&mut all, namer.0.ahead()));
-    (result(experiment, (&header, &ending), &mut all, (namer, &rivals), replayed), ending)
+    (result(experiment, (&header, &ending), &mut all, (namer, &rivals), &earlier.replayed), ending)
 }
 
 /// The machines on their cores, then the first one with private and with shared last level, then all rivals; and the

@@ -78,7 +78,7 @@ fn group(kind: &str, name: String, metrics: Metrics) -> Group {
 }
 
 /// The names of streams' programs in groups: with their numbers if several are alike.
-fn programs(headers: &[StreamHeader]) -> Vec<String> {
+pub fn programs(headers: &[StreamHeader]) -> Vec<String> {
     let is_alike =
         |one: &StreamHeader, other: &StreamHeader| (&one.program, one.pid) == (&other.program, other.pid);
     let name = |(number, header): (usize, &StreamHeader)| {

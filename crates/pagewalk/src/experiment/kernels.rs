@@ -3,6 +3,7 @@
 
 use super::groups::payers;
 use super::profile;
+use super::readings::EarlierReadings;
 use super::rivals::{KernelDesign, RivalCounts, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
@@ -71,17 +72,17 @@ pub fn unfit(error: &PassError) -> Error {
     })
 }
 
-/// Follows `source` to its end. `replayed` are the counts under kernels that know the future.
+/// Follows `source` to its end. `earlier` are its readings before.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
     (namer, detail): (&Namer, Detail),
-    replayed: &[DesignCounts],
+    earlier: &EarlierReadings,
 ) -> (ProcessResult, Ending) {
     let thp = machines::thp(experiment.thp, &source.header().thp);
-    let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
+    let rivals = Rivals::of(experiment, thp, &earlier.to_try).expect("the experiment was checked");
     let followed = PassResult::through(experiment, &rivals, source, namer, detail);
-    followed.result(experiment, &rivals, replayed)
+    followed.result(experiment, &rivals, &earlier.replayed)
 }
 
 /// The result of one pass over a stream.

@@ -1,8 +1,11 @@
-//! Traces that are read again for kernels that know the future, in the arrangement of their experiment.
+//! Traces that are read several times, in the arrangement of their experiment: for kernels that know the future, and
+//! for alternatives that depend on what costs most.
 
 use super::kernels::unfit;
+use super::readings::EarlierReadings;
 use super::rivals::KernelDesign;
 use super::spec::Experiment;
+
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::stream::ReadablePrefix;
@@ -10,10 +13,10 @@ use crate::traces::{bad, open_for};
 use pagewalk_capture::{Window, read_ahead};
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::promotion::OfflineSettings;
-use pagewalk_mm::{InferredAreas, OsKernel};
+use pagewalk_mm::{InferredAreas, OsKernel, ThpMode};
 use pagewalk_report::schema::{Number, ProcessResult};
 use pagewalk_sim::{DesignCounts, OfflineError, Simulation, check_offline, offline};
-use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source};
+use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::Asid;
 use std::path::{Path, PathBuf};
 
@@ -30,16 +33,26 @@ pub struct ReplayableTraces<'a> {
 type TraceWindow<'a> = Window<Box<dyn Source + Send + 'a>>;
 
 impl ReplayableTraces<'_> {
-    /// The counts under each kernel that knows the future, in order of the kernels.
+    /// Reads the traces as often as these kernels and the alternatives under the host's, in mode `thp`, need.
     ///
     /// # Errors
     /// If a trace cannot be read again.
-    pub fn counts(&self, kernels: &[KernelDesign]) -> Result<Vec<DesignCounts>, Error> {
-        let counts = kernels.iter().filter_map(|under| match &under.kernel {
+    pub fn read(&self, kernels: &[KernelDesign], thp: ThpMode) -> Result<EarlierReadings, Error> {
+        let replayed = kernels.iter().filter_map(|under| match &under.kernel {
             OsKernel::Offline(settings) => Some(self.offline(under, settings)),
             OsKernel::Running(_) => None,
         });
-        counts.collect()
+        let replayed = replayed.collect::<Result<Vec<_>, _>>()?;
+        let mut instructions: Vec<u64> = replayed.iter().map(|counts| counts.instructions).collect();
+        let survey = self.survey(thp)?;
+        instructions.extend(survey.iter().map(|survey| survey.instructions));
+        let to_try = survey.map_or_else(Vec::new, |survey| survey.mappings);
+        Ok(EarlierReadings { replayed, to_try, instructions })
+    }
+
+    /// The first trace that is no file, and so can be read only once. A missing one is reported when it is opened.
+    pub fn no_file(&self) -> Option<&Path> {
+        no_file(self.traces)
     }
 
     /// The counts with the superpages that OFFLINE finds; each replay has a progress bar.
@@ -48,7 +61,7 @@ impl ReplayableTraces<'_> {
         let mut replay = 0;
         let play = |simulation: &mut Simulation| {
             replay += 1;
-            self.play(&format!("{}, replay {replay}", under.policy), simulation)
+            self.play(&format!("{}, replay {replay}", under.policy), simulation).map(drop)
         };
         let found = offline(play, machine, &self.experiment.arrangement(), settings, |_| {});
         found.map(|found| found.counts).map_err(|error| match error {
@@ -57,18 +70,24 @@ impl ReplayableTraces<'_> {
         })
     }
 
-    fn play(&self, what: &str, simulation: &mut Simulation) -> Result<(), Error> {
+    /// Plays the traces to a simulation; `what` says why, for the progress bar. Returns their headers.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    pub fn play(&self, what: &str, simulation: &mut Simulation) -> Result<Vec<StreamHeader>, Error> {
         let open = |(index, trace): (usize, &PathBuf)| self.open(trace, self.bounds.get(index), what);
         let mut sources = self.traces.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        let headers = sources.iter().map(|source| source.header().clone()).collect();
         for (source, asid) in sources.iter().zip((0..).map_while(Asid::new)) {
             if source.header().origin == Origin::Fork {
                 simulation.begin_as_child(asid);
             }
         }
         match &self.experiment.sharing {
-            Some(sharing) => self.take_turns(Interleave::new(sources, sharing.turns.clone()), simulation),
-            None => self.follow(sources.swap_remove(0), simulation),
+            Some(sharing) => self.take_turns(Interleave::new(sources, sharing.turns.clone()), simulation)?,
+            None => self.follow(sources.swap_remove(0), simulation)?,
         }
+        Ok(headers)
     }
 
     fn open(&self, trace: &Path, bound: Option<&PlanBinding>, what: &str) -> Result<TraceWindow<'_>, Error> {
@@ -113,18 +132,23 @@ impl ReplayableTraces<'_> {
         })
     }
 
-    /// Checks that the replays read what `process` is the result of.
+    /// Checks that the earlier readings read what `process` is the result of.
     ///
     /// # Errors
     /// If a trace changed in between.
-    pub fn check_unchanged(&self, replayed: &[DesignCounts], process: &ProcessResult) -> Result<(), Error> {
+    pub fn check_unchanged(&self, earlier: &EarlierReadings, process: &ProcessResult) -> Result<(), Error> {
         let instructions = process.machines[0].metrics.get("instructions");
-        let is_same = |counts: &DesignCounts| instructions == Some(&Number::Count(counts.instructions));
-        if replayed.iter().all(is_same) {
+        let is_same = |&read: &u64| instructions == Some(&Number::Count(read));
+        if earlier.instructions.iter().all(is_same) {
             return Ok(());
         }
         Err(bad(&self.traces[0], &"a file changed while it was read"))
     }
+}
+
+fn no_file(traces: &[PathBuf]) -> Option<&Path> {
+    let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
+    traces.iter().find(is_no_file).map(PathBuf::as_path)
 }
 
 fn take(simulation: &mut Simulation, item: Item<'_>) {
@@ -147,9 +171,7 @@ pub fn check(experiment: &Experiment, kernels: &[KernelDesign], traces: &[PathBu
         let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
         return Err(Error::new(Fault::Usage, why).or(way_out));
     }
-    // A missing file is reported when it is opened.
-    let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
-    if let Some(trace) = traces.iter().find(is_no_file) {
+    if let Some(trace) = no_file(traces) {
         let why = format!("policy `{policy}` reads a trace once for each replay, and this is no file");
         return Err(bad(trace, &why).or("write it to a file first"));
     }

@@ -2,18 +2,20 @@
 //! by traps, and alternatives to the first machine.
 
 use super::kernels::{under_kernels, unfit};
+use super::readings::MappingToTry;
 use super::rows::modelled;
 use super::spec::Experiment;
 use super::traps;
 use crate::error::Error;
 use crate::findings::uncounted;
 use crate::stream::processors;
-use pagewalk_mm::{MemorySample, OsKernel, ThpMode};
+use pagewalk_mm::{MemorySample, OsKernel, ProcessMapping, ThpMode};
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{
     AlternativeKind, Arrangement, DesignCounts, DesignSpec, HostKernel, alternatives, colored_second_level,
+    one_mapping,
 };
 use pagewalk_sweep::metrics;
 use pagewalk_translate::MachineSpec;
@@ -45,6 +47,8 @@ pub struct Rivals {
     pub kernels: Vec<KernelDesign>,
     recolored: Vec<RecoloredDesign>,
     alternatives: Vec<(AlternativeKind, DesignSpec)>,
+    /// The mappings that some of them put on huge pages.
+    tried: Vec<MappingToTry>,
     traps: Vec<DesignSpec>,
 }
 
@@ -60,24 +64,26 @@ pub struct RivalCounts<'a> {
 }
 
 impl Rivals {
-    /// The kernels, alternatives and traps of an experiment whose host kernel is in mode `thp`. A profile simulates
-    /// alternatives to machines under the host's kernel itself.
+    /// The kernels, alternatives and traps of an experiment whose host kernel is in mode `thp`; `tried` are mappings to
+    /// put on huge pages. A profile simulates alternatives to machines under the host's kernel itself.
     ///
     /// # Errors
     /// If a kernel cannot be built.
-    pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Rivals, Error> {
-        let profile_has_them = experiment.is_alone() && !experiment.is_in_order();
-        let mut alternatives = match experiment.what_if && !profile_has_them {
-            true => alternatives(&HostKernel::new(thp).design(&experiment.machines[0]), thp),
+    pub fn of(experiment: &Experiment, thp: ThpMode, tried: &[MappingToTry]) -> Result<Rivals, Error> {
+        let first = &experiment.machines[0];
+        let mut alternatives = match experiment.has_alternatives_in_order() {
+            true => alternatives(&HostKernel::new(thp).design(first), thp),
             false => Vec::new(),
         };
+        alternatives.extend(tried.iter().map(|tried| one_mapping(first, thp, tried.mapping)));
         if experiment.arrangement().global_files {
             // If all pages are huge, no page belongs to a file alone, so none could be global.
             alternatives.retain(|(kind, _)| *kind != AlternativeKind::AllHuge);
         }
         let kernels = under_kernels(experiment)?;
         let recolored = if experiment.what_if { recolored(experiment, &kernels) } else { Vec::new() };
-        Ok(Rivals { kernels, recolored, alternatives, traps: traps::designs(experiment) })
+        let traps = traps::designs(experiment);
+        Ok(Rivals { kernels, recolored, alternatives, tried: tried.to_vec(), traps })
     }
 
     /// Each of `machines` under the host's kernel, then their rivals, except kernels that replay the stream.
@@ -131,7 +137,10 @@ impl Rivals {
         let (of_alternatives, of_traps) = rest.split_at(self.alternatives.len());
         let what_if = self.alternatives.iter().zip(of_alternatives);
         let mut what_if: Vec<WhatIf> = what_if
-            .map(|((kind, _), counts)| alternative(&experiment.machines[0], &bases[0], *kind, counts))
+            .map(|((kind, _), counts)| {
+                let row = uncounted(*kind, &experiment.machines[0], |of| self.names(of, process));
+                self.alternative(*kind, row, &bases[0], counts)
+            })
             .collect();
         if !self.kernels.is_empty() {
             let of_kernels = self.of_kernels(running, replayed);
@@ -149,6 +158,35 @@ impl Rivals {
         let bound = bound.unwrap_or(process.what_if.len());
         process.what_if.splice(bound..bound, what_if);
         traps::add_rows(experiment, bases, of_traps, process);
+    }
+
+    /// A mapping that is tried on huge pages.
+    fn tried(&self, mapping: ProcessMapping) -> &MappingToTry {
+        self.tried.iter().find(|tried| tried.mapping == mapping).expect("it is one of them")
+    }
+
+    /// Its name, plain and for people.
+    fn names(&self, mapping: ProcessMapping, process: &ProcessResult) -> (String, String) {
+        let tried = self.tried(mapping);
+        (tried.name.clone(), tried.label(&process.attribution.mappings))
+    }
+
+    /// The row of an alternative with its counts.
+    fn alternative(
+        &self,
+        kind: AlternativeKind,
+        row: WhatIf,
+        base: &DesignCounts,
+        counts: &DesignCounts,
+    ) -> WhatIf {
+        let process = match kind {
+            AlternativeKind::Mapping(mapping) => self.tried(mapping).program.clone(),
+            _ => None,
+        };
+        let price = counts.untouched_bytes.saturating_sub(base.untouched_bytes);
+        let counted = priced(price, modelled(base, &row.id, &row.title, counts));
+        let WhatIf { mapping, page_size, cache_level, .. } = row;
+        WhatIf { mapping, process, page_size, cache_level, ..counted }
     }
 
     /// The counts of all kernels.
@@ -209,18 +247,6 @@ fn recolored(experiment: &Experiment, kernels: &[KernelDesign]) -> Vec<Recolored
     };
     let on_it = kernels.iter().enumerate().filter(|(_, under)| under.machine == profiled);
     on_it.filter_map(of_kernel).collect()
-}
-
-fn alternative(
-    machine: &MachineSpec,
-    base: &DesignCounts,
-    kind: AlternativeKind,
-    counts: &DesignCounts,
-) -> WhatIf {
-    let row = uncounted(kind, machine, |_| Default::default());
-    let price = counts.untouched_bytes.saturating_sub(base.untouched_bytes);
-    let counted = modelled(base, &row.id, &row.title, counts);
-    priced(price, WhatIf { page_size: row.page_size, cache_level: row.cache_level, ..counted })
 }
 
 /// A row with the memory that it backs but the program never touches.

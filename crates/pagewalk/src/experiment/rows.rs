@@ -68,17 +68,10 @@ pub fn beside(
         id: id.to_owned(),
         title: title.to_owned(),
         class: class.to_owned(),
-        mapping: None,
-        page_size: None,
-        cache_level: None,
-        like: None,
-        from_instruction: 0,
-        to_instruction: None,
         walks,
         walk_cycles,
         baseline_walks: base.0,
         baseline_walk_cycles: base.1,
-        caches: None,
-        memory_price_mib: 0.0,
+        ..WhatIf::default()
     }
 }

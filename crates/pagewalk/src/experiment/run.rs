@@ -1,6 +1,7 @@
 //! Runs an experiment: checks it, simulates a program or traces, and builds the result.
 
 use super::kernels::unfit;
+use super::readings::EarlierReadings;
 use super::replays::{self, ReplayableTraces};
 use super::rivals::Rivals;
 use super::spec::Experiment;
@@ -20,7 +21,7 @@ use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
-use pagewalk_sim::{DesignCounts, Profile, Sharing};
+use pagewalk_sim::{Profile, Sharing};
 use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
@@ -54,7 +55,7 @@ impl Experiment {
         self.machines.iter().try_for_each(machines::check_data_side)?;
         // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
-        let rivals = Rivals::of(self, thp)?;
+        let rivals = Rivals::of(self, thp, &[])?;
         self.check_designs(&rivals, thp)?;
         replays::check(self, &rivals.kernels, traces)?;
         if self.sharing.is_some() && traces.is_empty() {
@@ -97,7 +98,7 @@ impl Experiment {
         let status = live.run(listener, |source: Stream| {
             let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, ending) = self.simulate(source, (&namer, detail), &[]);
+            let (process, ending) = self.simulate(source, (&namer, detail), &EarlierReadings::default());
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -152,13 +153,14 @@ impl Experiment {
             let bounds = if bounds.is_empty() { &[] } else { &bounds[index..=index] };
             let replays =
                 ReplayableTraces { experiment: self, traces: std::slice::from_ref(trace), bounds, listener };
-            let replayed = replays.counts(&kernels)?;
+            let thp = machines::thp(self.thp, &reader.header().thp);
+            let earlier = replays.read(&kernels, thp)?;
             let of_trace = (&namer, Detail::Full);
             let (process, ending) = match bounds.first() {
-                Some(bound) => self.simulate(RebasedSource::new(reader, bound), of_trace, &replayed),
-                None => self.simulate(reader, of_trace, &replayed),
+                Some(bound) => self.simulate(RebasedSource::new(reader, bound), of_trace, &earlier),
+                None => self.simulate(reader, of_trace, &earlier),
             };
-            replays.check_unchanged(&replayed, &process)?;
+            replays.check_unchanged(&earlier, &process)?;
             reached.push(ending.reached);
             if ending.cut {
                 // What could be read still counts.
@@ -191,30 +193,32 @@ impl Experiment {
         traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener))).collect()
     }
 
-    /// Simulates one stream, read once. `replayed` are the counts under kernels that know the future.
+    /// Simulates one stream. `earlier` are its readings before.
     fn simulate<S: Source + Send>(
         &self,
         source: S,
         (namer, detail): (&Namer, Detail),
-        replayed: &[DesignCounts],
+        earlier: &EarlierReadings,
     ) -> (ProcessResult, Ending) {
         match (self.cores, &self.structure) {
-            (Some(_), _) => cores::stream(self, source, (namer, detail), replayed),
-            (None, Some(structure)) => structure::once(self, structure, source, (namer, detail), replayed),
-            (None, None) if self.has_simulation() => kernels::once(self, source, (namer, detail), replayed),
+            (Some(_), _) => cores::stream(self, source, (namer, detail), earlier),
+            (None, Some(structure)) => structure::once(self, structure, source, (namer, detail), earlier),
+            (None, None) if self.has_simulation() => kernels::once(self, source, (namer, detail), earlier),
             (None, None) => profile::once(self, &self.machines, source, (namer, detail), None),
         }
     }
 
-    /// Simulates streams in turns. `replayed` are the counts under kernels that know the future.
+    /// Simulates streams in turns. `earlier` are their readings before.
     fn take_turns<S: Source>(
         &self,
         sources: Vec<S>,
         sharing: &Sharing,
         (thp, namer): (ThpMode, &Namer),
-        replayed: &[DesignCounts],
+        earlier: &EarlierReadings,
     ) -> Result<(ProcessResult, Vec<Ending>), Error> {
-        Ok(InterleavedStreams::follow(self, sources, sharing, thp)?.result(self, namer, replayed))
+        let rivals = Rivals::of(self, thp, &earlier.to_try)?;
+        let streams = InterleavedStreams::follow(self, rivals, sources, sharing, thp)?;
+        Ok(streams.result(self, namer, &earlier.replayed))
     }
 
     /// Simulates all traces together, with a plan's objects moved if there is a plan.
@@ -239,15 +243,15 @@ impl Experiment {
         let bounds = traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener)));
         let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
         let replays = ReplayableTraces { experiment: self, traces, bounds: &bounds, listener };
-        let replayed = replays.counts(&kernels::under_kernels(self)?)?;
+        let earlier = replays.read(&kernels::under_kernels(self)?, thp)?;
         let mut namer = Namer::default();
         namer.until = traces.iter().map(|trace| recorded_at(trace)).collect();
         let (process, endings) = match plan {
-            None => self.take_turns(readers, sharing, (thp, &namer), &replayed)?,
+            None => self.take_turns(readers, sharing, (thp, &namer), &earlier)?,
             Some(_) => {
                 let moved = readers.into_iter().zip(&bounds);
                 let moved = moved.map(|(reader, bound)| RebasedSource::new(reader, bound)).collect();
-                self.take_turns(moved, sharing, (thp, &namer), &replayed)?
+                self.take_turns(moved, sharing, (thp, &namer), &earlier)?
             }
         };
         for (trace, ending) in traces.iter().zip(&endings).filter(|(_, ending)| ending.cut) {
@@ -258,7 +262,7 @@ impl Experiment {
         tell_unreached(&self.window, paths.zip(reached.clone()), listener);
         check_window(&self.window, WindowProgress::by_any(reached), listener)?;
         let cut = endings.iter().any(|ending| ending.cut);
-        replays.check_unchanged(&replayed, &process)?;
+        replays.check_unchanged(&earlier, &process)?;
         Ok(ExperimentOutcome { result: self.result(engine, host, vec![process]), cut })
     }
 

@@ -79,6 +79,11 @@ impl Experiment {
         !self.is_in_order() && (self.what_if || waits)
     }
 
+    /// Whether alternatives are simulated in order, not by a profile.
+    pub(super) fn has_alternatives_in_order(&self) -> bool {
+        self.what_if && (!self.is_alone() || self.is_in_order())
+    }
+
     /// Whether some machine also runs under another kernel than the host's, or by traps.
     pub(super) fn has_rivals(&self) -> bool {
         let has_own = |machine: &MachineSpec| machine.os.is_some();

@@ -1,6 +1,7 @@
 //! Runs programs in an operating system whose kernel and servers touch pages of their own.
 
 use super::groups::payers;
+use super::readings::EarlierReadings;
 use super::rivals::{RivalCounts, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
@@ -26,17 +27,17 @@ pub fn arranged(
     rivals.with_other(experiment, &experiment.machines, thp, &Arrangement::default())
 }
 
-/// Follows `source` to its end. `replayed` are the counts under kernels that know the future.
+/// Follows `source` to its end. `earlier` are its readings before.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     structure: &StructureSpec,
     source: S,
     namer: (&Namer, Detail),
-    replayed: &[DesignCounts],
+    earlier: &EarlierReadings,
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
+    let rivals = Rivals::of(experiment, thp, &earlier.to_try).expect("the experiment was checked");
     let mut both = arranged(experiment, &rivals, thp).expect("the experiment was checked");
     if header.origin == Origin::Fork {
         both.0.begin_as_child(Asid::default());
@@ -60,7 +61,11 @@ pub fn once<S: Source + Send>(
         losses: [ending.told_losses(), losses].concat(),
         ..followed(&header, &ending)
     };
-    rivals.add_rows(experiment, RivalCounts { bases, rivals: rest, replayed }, &mut process);
+    rivals.add_rows(
+        experiment,
+        RivalCounts { bases, rivals: rest, replayed: &earlier.replayed },
+        &mut process,
+    );
     (process, ending)
 }
 

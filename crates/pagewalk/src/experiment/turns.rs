@@ -42,11 +42,11 @@ impl InterleavedStreams {
     /// Follows `sources` to their ends.
     pub fn follow<S: Source>(
         experiment: &Experiment,
+        rivals: Rivals,
         sources: Vec<S>,
         sharing: &Sharing,
         thp: ThpMode,
     ) -> Result<InterleavedStreams, Error> {
-        let rivals = Rivals::of(experiment, thp)?;
         let (shared, otherwise) = arranged(experiment, &rivals, thp)?;
         let arrangement = Arrangement { global_files: false, ..experiment.arrangement() };
         let only = &experiment.machines[..1];

@@ -1,6 +1,6 @@
 //! Rows of alternatives: what each would change.
 
-use pagewalk_mm::MappingId;
+use pagewalk_mm::ProcessMapping;
 use pagewalk_report::page_name;
 use pagewalk_report::schema::{CacheChange, WhatIf};
 use pagewalk_sim::{Alternative, AlternativeKind, CacheCosts};
@@ -9,7 +9,7 @@ use pagewalk_translate::MachineSpec;
 /// The row of an alternative to `machine`. `label` returns a mapping's name, plain and for display.
 pub(super) fn what_if(
     alternative: &Alternative,
-    label: impl Fn(MappingId) -> (String, String),
+    label: impl Fn(ProcessMapping) -> (String, String),
     machine: &MachineSpec,
 ) -> WhatIf {
     let levels = machine.caches.iter().map(|cache| usize::from(cache.level)).max().unwrap_or_default();
@@ -45,7 +45,7 @@ pub fn cache_change(
 pub fn uncounted(
     kind: AlternativeKind,
     machine: &MachineSpec,
-    label: impl Fn(MappingId) -> (String, String),
+    label: impl Fn(ProcessMapping) -> (String, String),
 ) -> WhatIf {
     let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
     let everything = |size: &str| format!("everything on {} pages", page_name(size));

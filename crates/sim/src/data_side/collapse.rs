@@ -90,7 +90,7 @@ impl DesignMemory {
         let bytes = pages.start << base.shift()..pages.end << base.shift();
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
         let (huge, area) = (self.paging.huge(), space.vma_within(bytes.clone()));
-        let fault = FirstTouch::new(block, huge, mapping, area, false, space.thp_disable());
+        let fault = FirstTouch::new(block, huge, self.owner(mapping), area, false, space.thp_disable());
         let wanted = self.blocks.contains_key(&(block, mapping))
             && collapser.walked.range(pages.clone()).count() as u64 >= collapser.spec.pages
             && space.mapping_of(bytes) == mapping

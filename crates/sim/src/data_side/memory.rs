@@ -15,10 +15,10 @@ use super::segment::Segments;
 use crate::counts::RangeLengths;
 use crate::ranges::{page_bytes, parted_blocks};
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
-use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Superpage, Vma};
+use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, ProcessMapping, Superpage, Vma};
 use pagewalk_trace::Protection;
 use pagewalk_translate::{self as translate, MachineSpec, RangeTable, RangeWalk, SideMemoryView};
-use pagewalk_units::{PageSize, Paging, VirtAddr};
+use pagewalk_units::{PageSize, Paging, SpaceId, VirtAddr};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -53,6 +53,8 @@ impl Frames {
 /// The kernel's state for one design.
 #[derive(Clone)]
 pub(crate) struct DesignMemory {
+    /// Whose it is.
+    pub process: SpaceId,
     pub(super) paging: Paging,
     /// None if no array holds huge pages.
     pub(super) policy: Option<Arc<dyn PageSizePolicy>>,
@@ -89,6 +91,7 @@ impl DesignMemory {
         // Memory of hugetlb may be huge under any policy.
         let policy = machine.has_huge_pages().then_some(policy);
         Ok(DesignMemory {
+            process: SpaceId::default(),
             frames,
             paging: machine.paging,
             policy,
@@ -98,6 +101,11 @@ impl DesignMemory {
             walks: side.and_then(|side| side.segment).map(|_| Vec::new()),
             collapser: side.and_then(|side| side.collapse).map(Collapser::new),
         })
+    }
+
+    /// One of the process's mappings.
+    pub(super) fn owner(&self, mapping: MappingId) -> ProcessMapping {
+        ProcessMapping { process: self.process, mapping }
     }
 
     /// Leaves page sizes to a simulated kernel, and if `has_memory` also frames.
@@ -135,9 +143,11 @@ impl DesignMemory {
         let order = self.paging.huge_order();
         let (first, last) = (pages.start >> order, (pages.end - 1) >> order);
         let range = (first, MappingId(0))..=(last, MappingId(u32::MAX));
+        let process = self.process;
+        let owner = |mapping| ProcessMapping { process, mapping };
         let covered = |block: u64| pages.start <= block << order && (block + 1) << order <= pages.end;
         for (&(block, mapping), huge) in self.blocks.range_mut(range.clone()) {
-            *huge &= covered(block) || !policy.splits(mapping);
+            *huge &= covered(block) || !policy.splits(owner(mapping));
         }
         if gone {
             let keys: Vec<_> = self.blocks.range(range).map(|(&key, _)| key).collect();
@@ -155,7 +165,7 @@ impl DesignMemory {
         for block in parted_blocks(space, start, bytes, self.paging.huge()) {
             let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
             for (&(_, mapping), huge) in self.blocks.range_mut(of_block) {
-                if *huge && policy.splits(mapping) {
+                if *huge && policy.splits(ProcessMapping { process: self.process, mapping }) {
                     *huge = false;
                     parted.push(block << order..(block + 1) << order);
                 }
@@ -292,10 +302,11 @@ impl SideMemoryView for SpaceMemory<'_> {
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
         let populated = self.memory.blocks.range(of_block).any(|(_, &huge)| !huge);
         let unit = Superpage::around(page, paging.huge_order() as u8);
+        let owner = self.memory.owner(mapping);
         let frames = &mut self.memory.frames;
         let huge = *self.memory.blocks.entry((block, mapping)).or_insert_with(|| {
             let fault =
-                FirstTouch::new(block, paging.huge(), mapping, vma, populated, self.space.thp_disable());
+                FirstTouch::new(block, paging.huge(), owner, vma, populated, self.space.thp_disable());
             (fault.is_hugetlb() && !populated || policy.wants_huge(&fault))
                 && frames.own().is_none_or(|backing| backing.back_block(unit))
         });

@@ -363,7 +363,7 @@ impl Design {
             array.mark_residency(store, bit);
         }
         for unit in &mut store.units {
-            for mask in [&mut unit.huge, &mut unit.small] {
+            for mask in [&mut unit.huge, &mut unit.kernels, &mut unit.small] {
                 *mask |= (*mask >> self.bit & 1) << bit;
             }
         }

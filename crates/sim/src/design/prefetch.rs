@@ -65,7 +65,7 @@ impl Design {
         let covers = |&&id: &&u32| {
             let unit = &store.units[id as usize];
             let huge = unit.pages > 0 && unit.huge & self.mask() != 0;
-            huge && (self.policy.splits(unit.mapping)
+            huge && (self.policy.splits(unit.owner())
                 || space.mapping_of(store.bytes_of(vpn)) == unit.mapping)
         };
         block.units.iter().find(covers).map(|&unit| (EntryId::Unit(unit), number, HUGE))

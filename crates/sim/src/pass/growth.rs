@@ -52,15 +52,15 @@ impl<O: Observer> Pass<O> {
     }
 
     fn count_late(&mut self, unit: u32, block: u64, start: VirtAddr) {
-        let mapping = self.store.units[unit as usize].mapping;
+        let owner = self.store.units[unit as usize].owner();
         let area = self.process.space.vma(start).filter(|area| may_be_huge(area));
         if area.is_none() {
             return;
         }
         let forbidden = self.process.space.thp_disable();
-        let fault = FirstTouch::new(block, self.store.paging.huge(), mapping, area, false, forbidden);
+        let fault = FirstTouch::new(block, self.store.paging.huge(), owner, area, false, forbidden);
         let huge = self.designs[0].policy.wants_huge(&fault);
-        let late = &mut self.process.counts_of(mapping).late_blocks;
+        let late = &mut self.process.counts_of(owner.mapping).late_blocks;
         *(if huge { &mut late.huge_otherwise } else { &mut late.small_anyway }) += 1;
     }
 }

@@ -66,7 +66,8 @@ impl<O: Observer> Pass<O> {
         let block = self.store.block_number(vpn);
         let vma = self.process.space.vma_within(self.store.bytes_of(vpn));
         let forbidden = self.process.space.thp_disable();
-        let fault = |populated| FirstTouch::new(block, huge, mapping, vma, populated, forbidden);
+        let owner = self.store.units[id as usize].owner();
+        let fault = |populated| FirstTouch::new(block, huge, owner, vma, populated, forbidden);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
         unit.hugetlb |= fault(false).is_hugetlb();
@@ -77,6 +78,9 @@ impl<O: Observer> Pass<O> {
                 let own = fault.is_hugetlb() && design.maps_hugetlb && !fault.populated;
                 let huge = own || design.policy.wants_huge(&fault);
                 *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
+                if huge && design.policy.is_kernels(&fault) {
+                    unit.kernels |= design.mask();
+                }
             }
         }
         page
@@ -271,14 +275,15 @@ impl<O: Observer> Pass<O> {
 
     /// Gives every follower that decides differently from the first design its own design.
     fn part_followers(&mut self, vpn: u64, unit: u32) {
-        let Unit { huge, small, mapping, .. } = self.store.units[unit as usize];
+        let Unit { huge, small, .. } = self.store.units[unit as usize];
+        let owner = self.store.units[unit as usize].owner();
         if (huge | small) & 1 != 0 {
             return;
         }
         let populated = self.store.populated(unit) & 1 != 0;
         let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
         let forbidden = self.process.space.thp_disable();
-        let fault = FirstTouch::new(block, huge, mapping, self.vma_of(vpn), populated, forbidden);
+        let fault = FirstTouch::new(block, huge, owner, self.vma_of(vpn), populated, forbidden);
         if fault.is_hugetlb() && self.designs[0].maps_hugetlb {
             return;
         }
@@ -293,12 +298,9 @@ impl<O: Observer> Pass<O> {
         }
     }
 
-    /// The mapping of the kernel's huge page that backs `vpn`, if there is one. Areas that merge change names; a huge
-    /// page keeps its original one.
+    /// The mapping of the kernel's huge page that backs `vpn`, if there is one.
     fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
-        let splits =
-            |unit: &Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
-        let made = |unit: &&Unit| !unit.hugetlb && splits(unit);
+        let made = |unit: &&Unit| !unit.hugetlb && unit.kernels != 0;
         self.store.units_in(self.store.block_number(vpn)).find(made).map(|unit| unit.mapping)
     }
 
@@ -384,11 +386,13 @@ impl<O: Observer> Pass<O> {
     /// Splits the huge page around `page` in every design whose policy splits. Returns those designs.
     fn split(&mut self, page: u32) -> u64 {
         let unit = self.store.pages[page as usize].unit;
-        let Unit { huge, mapping, hugetlb, .. } = self.store.units[unit as usize];
+        let Unit { huge, hugetlb, .. } = self.store.units[unit as usize];
+        let owner = self.store.units[unit as usize].owner();
+        self.store.units[unit as usize].kernels = 0;
         let mut split = 0;
         for design in bits(if hugetlb { 0 } else { huge }) {
             let design = &mut self.designs[design];
-            if design.policy.splits(mapping) {
+            if design.policy.splits(owner) {
                 design.invalidate(&mut self.store, &[page]);
                 self.store.settle_unit(unit);
                 let unit = &mut self.store.units[unit as usize];

@@ -1,6 +1,7 @@
 //! The profiler: a baseline design with attribution, and its alternatives, in one pass.
 
 mod attribution;
+pub(crate) mod candidates;
 mod functions;
 mod heat;
 mod makers;
@@ -8,6 +9,7 @@ mod programs;
 mod trials;
 mod waits;
 
+pub use candidates::CostlyMapping;
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 pub use makers::{CodePlace, Maker, Makers};
@@ -27,24 +29,18 @@ use crate::share::{EngineKind, Share};
 use crate::simulation::Simulation;
 use crate::spec::DesignSpec;
 use attribution::Attribution;
+use candidates::{CANDIDATES_MAX, WORTH_FOLLOWING, costliest, may_be_huge};
 pub(crate) use makers::nameless;
-use pagewalk_mm::{AddressSpace, MappingId, OneMapping, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, MappingId, OneMapping, ProcessMapping, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec};
-use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
+use pagewalk_units::{PageSize, Paging, RefIndex, SpaceId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trials::{AbandonedAt, CountsAt, DesignRef, Trial};
 
 /// Sizes of the lower TLB levels in the reach curve, as doublings of the machine's own.
 const REACH: &[i32] = &[-6, -4, -2, -1, 0, 1, 2, 4];
-/// Most mappings to try on huge pages alone.
-const CANDIDATES_MAX: usize = 6;
-/// Share of the walks so far that makes a mapping a candidate.
-const CANDIDATE_SHARE: f64 = 0.05;
-/// A candidate is abandoned once its mapping's walks cost the baseline less than this share of all modelled cycles: no
-/// page size can then save much. The costliest mapping is never abandoned.
-const WORTH_FOLLOWING: f64 = 0.001;
 /// Alternatives that differ from the baseline in pages only, and often not at all.
 const FOLLOWED: [AlternativeKind; 2] = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways];
 /// Instructions before the first search for candidates; later searches come at each doubling.
@@ -112,6 +108,11 @@ fn split(
         }
     }
     (pass.designs, others, places)
+}
+
+/// A mapping of the only process.
+fn owned(mapping: MappingId) -> ProcessMapping {
+    ProcessMapping { process: SpaceId::default(), mapping }
 }
 
 /// The profiler of one process.
@@ -211,22 +212,14 @@ impl Profile {
             return;
         }
         let walks = self.pass.walks_by_mapping();
-        let total: u64 = walks.values().sum();
         self.give_up_candidates(&walks);
         let known: Vec<AlternativeKind> = self.tried.iter().map(|tried| tried.kind).collect();
-        let mut costly: Vec<(u64, MappingId)> = walks
-            .into_iter()
-            .filter(|&(mapping, walks)| {
-                walks as f64 >= total as f64 * CANDIDATE_SHARE
-                    && walks > 0
-                    && mapping != MappingId::UNKNOWN
-                    && !self.is_hugetlb(mapping)
-                    && !known.contains(&AlternativeKind::Mapping(mapping))
-            })
-            .map(|(mapping, walks)| (walks, mapping))
-            .collect();
-        costly.sort_by_key(|&(walks, mapping)| (std::cmp::Reverse(walks), mapping));
-        for (_, mapping) in costly {
+        let mut costly = costliest(&walks);
+        costly.retain(|&mapping| {
+            may_be_huge(self.pass.space(), mapping, self.paging.huge())
+                && !known.contains(&AlternativeKind::Mapping(owned(mapping)))
+        });
+        for mapping in costly {
             let candidates = |t: &&Trial| matches!(t.kind, AlternativeKind::Mapping(_)) && t.end.is_none();
             // Two designs are reserved for the followers.
             let room = self.pass.designs.len() + 2 < Pass::<Attribution>::DESIGNS_MAX;
@@ -234,24 +227,18 @@ impl Profile {
                 return;
             }
             let start = Some(CountsAt::of(&self.pass, 0));
-            let policy = Arc::new(OneMapping { mapping, rest: self.thp });
+            let policy = Arc::new(OneMapping { mapping: owned(mapping), rest: self.thp });
             let name = self.pass.space().info(mapping).name.clone();
             let design = self.pass.fork(name, policy);
             self.pass.make_huge(design, mapping);
             self.tried.push(Trial {
-                kind: AlternativeKind::Mapping(mapping),
+                kind: AlternativeKind::Mapping(owned(mapping)),
                 design: DesignRef::Own(design),
                 from_instruction: self.pass.executed.instructions,
                 start,
                 end: None,
             });
         }
-    }
-
-    /// Whether a mapping has the machine's huge pages already, because it is hugetlb memory.
-    fn is_hugetlb(&self, mapping: MappingId) -> bool {
-        let page = self.pass.space().info(mapping).page_bytes;
-        page > PAGE_BYTES && page >= self.paging.huge().bytes()
     }
 
     /// Abandons candidates whose mappings cost too little.
@@ -266,8 +253,8 @@ impl Profile {
             else {
                 continue;
             };
-            let cost = walks.get(&mapping).copied().unwrap_or(0) as f64 * per_walk;
-            if cost < worth && Some(mapping) != costliest {
+            let cost = walks.get(&mapping.mapping).copied().unwrap_or(0) as f64 * per_walk;
+            if cost < worth && Some(mapping.mapping) != costliest {
                 self.pass.stop(design);
                 tried.end = Some(AbandonedAt {
                     instruction: self.pass.executed.instructions,

@@ -19,10 +19,12 @@ mod last_pages;
 mod lookahead;
 pub(crate) mod supers;
 mod tally;
+mod unit;
 
 pub(crate) use execution::ExecutingPage;
 pub(crate) use globals::Globals;
 pub(crate) use tally::Tally;
+pub(crate) use unit::{Block, Unit};
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
@@ -51,52 +53,6 @@ pub(crate) struct Page {
 }
 
 const _: () = assert!(size_of::<Page>() == 64);
-
-/// The part of one mapping inside one block.
-// Many fields: one record of a dense list, read by misses.
-#[derive(Clone, Debug)]
-pub(crate) struct Unit {
-    pub number: u64,
-    pub asid: Asid,
-    pub mapping: MappingId,
-    pub block: u32,
-    pub resident: [u64; CLASSES],
-    /// Designs that map it as one huge page.
-    pub huge: u64,
-    /// Designs that have mapped some of it as small pages.
-    pub small: u64,
-    /// Whether it is a hugetlb page or a part of one, which no kernel splits.
-    pub hugetlb: bool,
-    /// Whether its area did not hold the whole block at its first touch, and still does not.
-    pub early: bool,
-    /// Live pages.
-    pub pages: u32,
-    /// Peak number of live pages.
-    pub pages_peak: u32,
-    /// Peak number of mapped pages of its mapping inside the block.
-    pub extent: u32,
-    /// Instruction count at its first touch.
-    pub born: u64,
-    /// References by class, without those that the front holds.
-    pub refs: [u64; CLASSES],
-    /// References among them that `huge_refs` includes already.
-    pub settled: [u64; CLASSES],
-    /// Front slots that hold pages of this unit, by class: a bit per slot.
-    pub slots: [[u64; SLOTS / 64]; CLASSES],
-}
-
-/// The scope of a huge page.
-#[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub resident: [u64; CLASSES],
-    pub units: Vec<u32>,
-    /// Live pages.
-    pub pages: u32,
-    /// Peak number of live pages since it last had none.
-    pub pages_peak: u32,
-    /// Instruction count at its first touch since it last had no pages.
-    pub born: u64,
-}
 
 /// All pages, units and blocks of one process, the shared clock and the front.
 // Many fields: a list for each kind of record, its index, and sums for the hot loops.
@@ -257,11 +213,11 @@ impl PageStore {
         block.into_iter().flat_map(|block| &block.units).map(|&unit| &self.units[unit as usize])
     }
 
-    /// Designs that map part of the unit's block with small pages, other units' parts included.
+    /// Designs that map part of the unit's block, other units' parts included.
     pub fn populated(&self, unit: u32) -> u64 {
         let block = &self.blocks[self.units[unit as usize].block as usize];
-        let small = block.units.iter().map(|&unit| &self.units[unit as usize]).filter(|unit| unit.pages > 0);
-        small.fold(0, |set, unit| set | unit.small)
+        let live = block.units.iter().map(|&unit| &self.units[unit as usize]).filter(|unit| unit.pages > 0);
+        live.fold(0, |set, unit| set | unit.small | unit.huge)
     }
 
     /// Ids of the running space's live pages inside `vpns`, by ascending page number.
@@ -406,6 +362,7 @@ impl PageStore {
             block,
             resident: [0; CLASSES],
             huge: 0,
+            kernels: 0,
             small: 0,
             hugetlb: false,
             early: false,

@@ -105,7 +105,10 @@ impl System {
                 self.invalidate(asid, page);
             }
         }
-        pieces.into_iter().for_each(|region| self.drop_pieces(region));
+        for region in pieces {
+            let pieces = self.pieces_of(region);
+            self.drop_pieces(pieces);
+        }
     }
 
     /// Drops the translations of a range's global pages.
@@ -116,27 +119,37 @@ impl System {
         }
     }
 
-    /// Drops all pieces of a huge page.
-    fn drop_pieces(&mut self, region: u64) {
-        let paging = self.machine().paging;
-        let pages = region << paging.huge_order()..(region + 1) << paging.huge_order();
-        let touched: Vec<u64> = self.process().pages.range(pages).map(|(&vpn, _)| vpn).collect();
-        for vpn in touched {
+    /// The touched pieces of a huge page.
+    fn pieces_of(&mut self, region: u64) -> Vec<u64> {
+        let order = self.machine().paging.huge_order();
+        let process = self.process();
+        let touched = process.pages.range(region << order..(region + 1) << order).map(|(&vpn, _)| vpn);
+        let is_piece = |&vpn: &u64| {
+            let page = process.page(vpn);
+            page.leaf > page.size
+        };
+        touched.filter(is_piece).collect()
+    }
+
+    /// Drops pieces of a huge page.
+    fn drop_pieces(&mut self, pieces: Vec<u64>) {
+        let base = self.machine().paging.base();
+        for vpn in pieces {
             let (asid, _) = self.translation(vpn);
-            self.invalidate(asid, Page::base(vpn, paging.base()));
+            self.invalidate(asid, Page::base(vpn, base));
         }
     }
 
     /// Splits a huge page of the host's kernel; false where there is none.
     fn split(&mut self, region: u64, split: impl Fn(&mut HostMemory, u64) -> bool) -> bool {
         let vpn = region << self.machine().paging.huge_order();
+        let (page, pieces) = (self.process().page(vpn), self.pieces_of(region));
         let Memory::Host(host) = &mut self.process().memory else { return false };
-        let page = host.page(vpn);
         if !split(host, region) {
             return false;
         }
         match page.leaf > page.size {
-            true => self.drop_pieces(region),
+            true => self.drop_pieces(pieces),
             false => {
                 let asid = self.asid;
                 self.invalidate(asid, page);

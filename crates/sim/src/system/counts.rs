@@ -136,7 +136,7 @@ impl System {
             return self.kernels().map(|kernel| kernel.counts().untouched_bytes_peak).sum();
         }
         let lives = |process: &Process| match &process.memory {
-            Memory::Host(host) => host.lives(self.clock.instructions),
+            Memory::Host(host) => host.lives(&process.space, self.clock.instructions),
             Memory::Own(_) => Vec::new(),
         };
         most_at_once(self.processes.values().flat_map(lives)) * self.machine().paging.base().bytes()

@@ -22,10 +22,10 @@ impl System {
         let (now, order) = (self.clock.instructions, self.machine().paging.huge_order());
         let Process { space, pages, memory, .. } = self.process();
         let region = vpn >> order << order..((vpn >> order) + 1) << order;
-        let others = pages.range(region).any(|(&other, page)| other != vpn && !page.global);
+        let populated = pages.range(region).any(|(&other, page)| other != vpn && !page.global);
         pages.insert(vpn, TouchedPage::default());
         if let Memory::Host(host) = memory {
-            host.touched(vpn, others, space, now);
+            host.touched(vpn, populated, space, now);
             return Some(());
         }
         self.back(vpn, stores, new_pages)
@@ -53,7 +53,7 @@ impl System {
         let Process { pages, memory, .. } = self.process();
         pages.insert(vpn, TouchedPage { global: true, ..TouchedPage::default() });
         if let Memory::Host(host) = memory {
-            host.touched_in_region(vpn);
+            host.touched_by_all(vpn);
         }
         // Its kernel still holds it in memory.
         if self.process().own().is_some() {

@@ -1,40 +1,44 @@
 //! Memory under the host's kernel: each region gets a huge page or base pages at its first touch.
 //!
 //! A huge region stays huge until none of it is touched any more, or a change removes a part of it, if the policy then
-//! splits it as a kernel does.
+//! splits it as a kernel does. A kernel's huge page maps all of its region. That of a policy for one mapping maps the
+//! mapping's pages, and others in the region stay base pages.
 
 use super::page::Page;
 use crate::ranges::{blocks_at_ends, page_bytes};
 use crate::sizes::in_pieces;
 use crate::untouched::UntouchedLife;
-use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy};
+use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, ProcessMapping, Scope};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::Paging;
+use pagewalk_units::{Paging, SpaceId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// One process's memory under the host's kernel.
 pub(super) struct HostMemory {
+    process: SpaceId,
     policy: Arc<dyn PageSizePolicy>,
     paging: Paging,
     /// Whether hugetlb memory is on huge pages.
     maps_hugetlb: bool,
     /// Whether TLBs hold huge pages in pieces of base pages.
     in_pieces: bool,
-    /// Regions that are or were huge, by number.
-    regions: BTreeMap<u64, Region>,
+    /// Regions that are or were huge, by number and the mapping that was touched first.
+    regions: BTreeMap<(u64, MappingId), Region>,
     ended: Vec<UntouchedLife>,
 }
 
 /// A region that a huge page backs, or backed before it was split.
 struct Region {
-    /// The mapping that was touched first.
-    mapping: MappingId,
     huge: bool,
     hugetlb: bool,
     /// Instructions at which it was backed.
     born: u64,
+    /// Which pages are touched, if it maps its mapping's pages only; none if it maps all.
+    part: Option<Vec<bool>>,
+    /// Whether the kernel gives this huge page too. Its pages then keep the name of the first, until it would split.
+    keeps_name: bool,
     untouched: Untouched,
 }
 
@@ -42,7 +46,7 @@ struct Region {
 enum Untouched {
     /// In a region that may split: which were never touched. Pages that are gone are no longer backed.
     Pages(Vec<bool>),
-    /// In a region that stays whole: all but the most that were touched at once.
+    /// In a region that stays whole: all that it maps but the most that were touched at once.
     Rest { pages: u64, touched: u64, most: u64 },
 }
 
@@ -50,7 +54,8 @@ impl Untouched {
     fn count(&self) -> u64 {
         match self {
             Untouched::Pages(pages) => pages.iter().filter(|&&untouched| untouched).count() as u64,
-            Untouched::Rest { pages, most, .. } => pages - most,
+            // Pages of other names may be touched in it too.
+            Untouched::Rest { pages, most, .. } => pages.saturating_sub(*most),
         }
     }
 
@@ -77,9 +82,44 @@ impl Untouched {
     }
 }
 
+impl Region {
+    /// Whether its huge page maps a touched page.
+    fn maps(&self, place: usize) -> bool {
+        self.huge && self.part.as_ref().is_none_or(|touched| touched[place])
+    }
+
+    /// Whether it takes all pages at their first touch, of any mapping.
+    fn takes_all(&self) -> bool {
+        self.huge && (self.part.is_none() || self.keeps_name)
+    }
+
+    /// First touch of a page that it takes.
+    fn touch(&mut self, place: usize) {
+        self.untouched.touch(place);
+        self.part.iter_mut().for_each(|touched| touched[place] = true);
+    }
+
+    /// Some pages are gone. Returns how many of its own are touched still; `touched_in_all` are in its block.
+    fn left(&mut self, gone: Range<usize>, touched_in_all: u64) -> u64 {
+        let Some(touched) = &mut self.part else { return touched_in_all };
+        touched[gone].fill(false);
+        touched.iter().filter(|&&touched| touched).count() as u64
+    }
+
+    /// Base pages that are backed and untouched; `mapped` are those of its mapping now.
+    fn untouched(&self, mapped: impl FnOnce() -> u64) -> u64 {
+        match (&self.part, &self.untouched) {
+            (Some(_), Untouched::Rest { pages, most, .. }) => mapped().max(*pages).saturating_sub(*most),
+            (_, untouched) => untouched.count(),
+        }
+    }
+}
+
 impl HostMemory {
-    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> HostMemory {
+    /// The memory of a process.
+    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>, process: SpaceId) -> HostMemory {
         HostMemory {
+            process,
             policy,
             paging: machine.paging,
             maps_hugetlb: machine.has_huge_pages(),
@@ -98,50 +138,85 @@ impl HostMemory {
         (vpn - (self.region_of(vpn) << self.paging.huge_order())) as usize
     }
 
-    fn is_huge(&self, vpn: u64) -> bool {
-        self.regions.get(&self.region_of(vpn)).is_some_and(|region| region.huge)
+    /// Whether a huge page maps a base page. `untouched_of`: whether it is an untouched page of this mapping.
+    fn is_huge(&self, vpn: u64, untouched_of: impl Fn(MappingId) -> bool) -> bool {
+        let mut regions = self.regions.range(all_of(self.region_of(vpn)));
+        regions.any(|(&(_, mapping), region)| {
+            region.maps(self.place_of(vpn)) || region.huge && untouched_of(mapping)
+        })
     }
 
-    /// What maps a base page.
-    pub fn page(&self, vpn: u64) -> Page {
+    /// What maps a base page. `untouched_of`: whether it is an untouched page of this mapping.
+    pub fn page(&self, vpn: u64, untouched_of: impl Fn(MappingId) -> bool) -> Page {
         let (base, huge) = (self.paging.base(), self.paging.huge());
-        match (self.is_huge(vpn), self.in_pieces) {
+        match (self.is_huge(vpn, untouched_of), self.in_pieces) {
             (false, _) => Page::base(vpn, base),
             (true, true) => Page { leaf: huge, ..Page::base(vpn, base) },
             (true, false) => Page { number: self.region_of(vpn), size: huge, leaf: huge },
         }
     }
 
-    /// Whether TLBs may hold an untouched base page.
-    pub fn maps_untouched(&self, vpn: u64) -> bool {
-        self.is_huge(vpn) && !self.in_pieces
+    /// Whether TLBs may hold an untouched base page. `untouched_of`: whether it is one of this mapping.
+    pub fn maps_untouched(&self, vpn: u64, untouched_of: impl Fn(MappingId) -> bool) -> bool {
+        !self.in_pieces && self.is_huge(vpn, untouched_of)
     }
 
-    /// First touch of a base page in a region that is or was huge; false if its region is not.
-    pub fn touched_in_region(&mut self, vpn: u64) -> bool {
+    /// First touch of a base page that is global, perhaps in a region that is or was huge.
+    pub fn touched_by_all(&mut self, vpn: u64) {
         let (number, place) = (self.region_of(vpn), self.place_of(vpn));
-        let Some(region) = self.regions.get_mut(&number) else { return false };
-        region.untouched.touch(place);
-        true
+        let regions = self.regions.range_mut(all_of(number)).map(|(_, region)| region);
+        regions.filter(|region| region.part.is_none()).for_each(|region| region.touch(place));
     }
 
-    /// First touch of a base page; `others`: another page of its region is touched.
-    pub fn touched(&mut self, vpn: u64, others: bool, space: &AddressSpace, now: u64) {
-        if self.touched_in_region(vpn) || others {
-            return;
-        }
-        let (number, order) = (self.region_of(vpn), self.paging.huge_order());
+    /// First touch of a base page; `populated`: another page of its region is touched, and not global.
+    pub fn touched(&mut self, vpn: u64, populated: bool, space: &AddressSpace, now: u64) {
+        let (number, place) = (self.region_of(vpn), self.place_of(vpn));
         let vma = space.vma_within(page_bytes(vpn, self.paging.base()));
         let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
-        let fault = FirstTouch::new(number, self.paging.huge(), mapping, vma, false, space.thp_disable());
-        let hugetlb = fault.is_hugetlb() && self.maps_hugetlb;
+        let mut is_taken = false;
+        for (&(_, named), region) in self.regions.range_mut(all_of(number)) {
+            let takes = region.takes_all() || named == mapping;
+            is_taken |= takes;
+            // What is left of a split huge page backs pages of any mapping.
+            if takes || !region.huge {
+                region.touch(place);
+            }
+        }
+        if is_taken {
+            return;
+        }
+        let owner = ProcessMapping { process: self.process, mapping };
+        let huge = self.paging.huge();
+        let fault = FirstTouch::new(number, huge, owner, vma, populated, space.thp_disable());
+        let hugetlb = fault.is_hugetlb() && self.maps_hugetlb && !populated;
         if hugetlb || self.policy.wants_huge(&fault) {
-            let mut untouched = match hugetlb || self.policy.splits(mapping) {
-                true => Untouched::Pages(vec![true; 1 << order]),
-                false => Untouched::Rest { pages: 1 << order, touched: 0, most: 0 },
-            };
-            untouched.touch(self.place_of(vpn));
-            self.regions.insert(number, Region { mapping, huge: true, hugetlb, born: now, untouched });
+            let mut region = self.region(&fault, hugetlb, space);
+            region.born = now;
+            region.touch(place);
+            self.regions.insert((number, mapping), region);
+        }
+    }
+
+    /// A new huge region, without touched pages.
+    fn region(&self, fault: &FirstTouch<'_>, hugetlb: bool, space: &AddressSpace) -> Region {
+        let owner = fault.mapping;
+        let pages = 1 << self.paging.huge_order();
+        let splits = hugetlb || self.policy.splits(owner);
+        let is_part = !splits && self.policy.scope() == Scope::Mapping;
+        let mapped = match is_part {
+            true => space.pages_within(owner.mapping, fault.bytes(), self.paging.base()),
+            false => pages as u64,
+        };
+        Region {
+            huge: true,
+            hugetlb,
+            born: 0,
+            part: is_part.then(|| vec![false; pages]),
+            keeps_name: self.policy.is_kernels(fault),
+            untouched: match splits {
+                true => Untouched::Pages(vec![true; pages]),
+                false => Untouched::Rest { pages: mapped, touched: 0, most: 0 },
+            },
         }
     }
 
@@ -157,11 +232,16 @@ impl HostMemory {
 
     /// Splits a huge page; false if there is none, or if it stays whole.
     pub fn split(&mut self, number: u64) -> bool {
-        let splits =
-            |region: &&mut Region| region.huge && !region.hugetlb && self.policy.splits(region.mapping);
-        let Some(region) = self.regions.get_mut(&number).filter(splits) else { return false };
-        region.huge = false;
-        true
+        let HostMemory { process, ref policy, .. } = *self;
+        let mut is_split = false;
+        for (&(_, mapping), region) in self.regions.range_mut(all_of(number)) {
+            region.keeps_name = false;
+            if region.huge && !region.hugetlb && policy.splits(ProcessMapping { process, mapping }) {
+                region.huge = false;
+                is_split = true;
+            }
+        }
+        is_split
     }
 
     /// The base pages `gone` of a change are no longer backed, nor are regions without touched pages. `touched_in`: how
@@ -174,30 +254,38 @@ impl HostMemory {
         touched_in: impl Fn(Range<u64>) -> u64,
     ) {
         let order = self.paging.huge_order();
-        let numbers = self.region_of(changed.start)..self.region_of(changed.end - 1) + 1;
+        let [first, last] = [changed.start, changed.end - 1].map(|vpn| self.region_of(vpn));
         let mut left = Vec::new();
-        for (&number, region) in self.regions.range_mut(numbers) {
+        for (&key, region) in self.regions.range_mut((first, MappingId(0))..(last + 1, MappingId(0))) {
+            let number = key.0;
             let pages = number << order..(number + 1) << order;
-            let touched = touched_in(pages.clone());
-            let taken = if touched == 0 { &pages } else { gone };
             let place = |page: u64| (page.clamp(pages.start, pages.end) - pages.start) as usize;
-            let taken = region.untouched.take(place(taken.start)..place(taken.end), touched);
+            let places = |pages: &Range<u64>| place(pages.start)..place(pages.end);
+            let touched = region.left(places(gone), touched_in(pages.clone()));
+            let taken = if touched == 0 { &pages } else { gone };
+            let taken = region.untouched.take(places(taken), touched);
             let life = UntouchedLife { born: region.born, died: now, pages: taken };
             self.ended.extend((taken > 0).then_some(life));
-            left.extend((touched == 0).then_some(number));
+            left.extend((touched == 0).then_some(key));
         }
-        for number in left {
-            self.regions.remove(&number);
+        for key in left {
+            self.regions.remove(&key);
         }
     }
 
-    /// Lives of all memory backed and never touched, up to `now`.
-    pub fn lives(&self, now: u64) -> Vec<UntouchedLife> {
-        let alive = self.regions.values().map(|region| UntouchedLife {
+    /// Lives of all memory backed and never touched, up to `now`. `space` is the process's.
+    pub fn lives(&self, space: &AddressSpace, now: u64) -> Vec<UntouchedLife> {
+        let (base, huge) = (self.paging.base(), self.paging.huge());
+        let alive = self.regions.iter().map(|(&(number, mapping), region)| UntouchedLife {
             born: region.born,
             died: now,
-            pages: region.untouched.count(),
+            pages: region.untouched(|| space.pages_within(mapping, page_bytes(number, huge), base)),
         });
         self.ended.iter().copied().chain(alive).filter(|life| life.pages > 0).collect()
     }
+}
+
+/// The keys of all regions with this number.
+fn all_of(number: u64) -> Range<(u64, MappingId)> {
+    (number, MappingId(0))..(number + 1, MappingId(0))
 }

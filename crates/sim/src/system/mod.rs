@@ -55,7 +55,7 @@ use pagewalk_translate::{Asid, MachineSpec, TranslationSource};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
 use process::Process;
 use rustc_hash::FxHashMap;
-use shared::memory_of;
+use shared::new_process;
 use side_memory::SideMemory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -214,8 +214,7 @@ impl System {
         }
         let System { spec, processes, side, holder, .. } = self;
         processes.entry(asid).or_insert_with(|| {
-            let memory = memory_of(spec, asid);
-            let process = Process::new(memory, side.clone(), spec.machine.paging.base());
+            let process = new_process(spec, asid, side.as_deref());
             *holder = process.own().filter(|own| own.kernel.swaps()).map(|_| asid);
             process
         })

@@ -8,8 +8,9 @@ use crate::code_lines::CodeLines;
 use crate::counts::SpaceCounts;
 use crate::fetch::FetchTable;
 use crate::looks::ScanTimes;
+use crate::ranges::page_bytes;
 use pagewalk_mm::promotion::LastUse;
-use pagewalk_mm::{AddressSpace, Kernel};
+use pagewalk_mm::{AddressSpace, Kernel, MappingId};
 use pagewalk_translate::Asid;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub(super) enum Memory {
 }
 
 pub(super) struct Process {
+    base: PageSize,
     pub space: AddressSpace,
     pub pages: BTreeMap<u64, TouchedPage>,
     pub memory: Memory,
@@ -62,6 +64,7 @@ impl LastUse for Uses<'_> {
 impl Process {
     pub fn new(memory: Memory, side: Option<Box<SideMemory>>, base: PageSize) -> Process {
         Process {
+            base,
             space: AddressSpace::default(),
             pages: BTreeMap::new(),
             memory,
@@ -90,10 +93,15 @@ impl Process {
         }
     }
 
+    /// Whether a base page is an untouched one of this mapping.
+    fn is_untouched_of(&self, vpn: u64, mapping: MappingId) -> bool {
+        !self.pages.contains_key(&vpn) && self.space.mapping_of(page_bytes(vpn, self.base)) == mapping
+    }
+
     /// What maps a base page.
     pub fn page(&self, vpn: u64) -> Page {
         match &self.memory {
-            Memory::Host(host) => host.page(vpn),
+            Memory::Host(host) => host.page(vpn, |mapping| self.is_untouched_of(vpn, mapping)),
             Memory::Own(own) => own.page(vpn),
         }
     }
@@ -113,7 +121,10 @@ impl Process {
     /// Whether TLBs may hold a base page.
     pub fn maps(&self, vpn: u64) -> bool {
         match &self.memory {
-            Memory::Host(host) => host.maps_untouched(vpn) || self.pages.contains_key(&vpn),
+            Memory::Host(host) => {
+                let untouched_of = |mapping| self.is_untouched_of(vpn, mapping);
+                self.pages.contains_key(&vpn) || host.maps_untouched(vpn, untouched_of)
+            }
             Memory::Own(own) => own.maps(vpn),
         }
     }

@@ -4,6 +4,7 @@ use super::System;
 use super::host::HostMemory;
 use super::kernel::OwnMemory;
 use super::process::{Memory, Process};
+use super::side_memory::SideMemory;
 use crate::spec::DesignSpec;
 use pagewalk_mm::Small;
 use pagewalk_translate::Asid;
@@ -13,8 +14,7 @@ impl System {
     /// Moves the shared memory to another process's kernel.
     pub(super) fn hand_memory(&mut self, to: Asid) {
         let System { spec, processes, side, holder, .. } = self;
-        let base = spec.machine.paging.base();
-        processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), side.clone(), base));
+        processes.entry(to).or_insert_with(|| new_process(spec, to, side.as_deref()));
         let from = holder.replace(to).expect("some kernel has it");
         let [from, to] = processes.get_disjoint_mut([&from, &to]).map(|process| process?.kernel());
         let (from, to) = from.zip(to).expect("all have simulated kernels");
@@ -53,14 +53,22 @@ impl System {
     }
 }
 
-/// The memory of a new process.
-pub(super) fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
+/// A process that touches its first page. `side` is the memory of one for a data side.
+pub(super) fn new_process(spec: &DesignSpec, asid: Asid, side: Option<&SideMemory>) -> Process {
+    let side = side.cloned().map(|mut side| {
+        side.design.process = asid.space();
+        Box::new(side)
+    });
+    Process::new(memory_of(spec, asid), side, spec.machine.paging.base())
+}
+
+fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
     match &spec.kernel {
         // A data side chooses huge pages itself, at walks.
         None if spec.machine.data_side.is_some() => {
-            Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small)))
+            Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small), asid.space()))
         }
-        None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
+        None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone(), asid.space())),
         Some(kernel) => {
             let own = OwnMemory::new(kernel.clone().numbered(asid.index() as u32), &spec.machine);
             Memory::Own(Box::new(own.expect("System::new checks it")))

@@ -7,8 +7,9 @@
 use crate::random::{self, Op, Program, Random, cases};
 use crate::sides;
 use crate::slow::feed;
+use crate::systems::one_mapping;
 use pagewalk_mm::frames::Buddy;
-use pagewalk_mm::{FullMemoryAction, MappingId, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
+use pagewalk_mm::{FullMemoryAction, MappingId, MemoryRules, OsKernel, OsSpec, Small, ThpMode};
 use pagewalk_sim::{
     Arrangement, DataSideTotals, DesignCounts, DesignSpec, FunctionWalks, Library, MappingCounts, PageWalks,
     Profile, ProgramFindings, Simulation, Structures, System, held_orders,
@@ -71,7 +72,7 @@ fn memory(random: &mut Random) -> &'static str {
 
 /// The machine under the host's kernel, and under all others.
 fn designs(random: &mut Random, machine: MachineSpec) -> Vec<DesignSpec> {
-    let mut designs = vec![DesignSpec::new(&machine, Arc::new(Thp { mode: ThpMode::Always }))];
+    let mut designs = one_mapping(random, &machine, 1).to_vec();
     if !machine.has_huge_pages() || machine.software().is_some() {
         designs.clear();
     }

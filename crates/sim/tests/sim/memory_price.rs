@@ -64,7 +64,7 @@ fn untouched_beside_globals(base: &str, ops: &[(&str, u64, u64)]) -> [u64; 3] {
     let (program, mut both) = (program(ops), (pass, systems));
     slow::feed(&mut both, &program, &mut Random::new(1));
     program.ops.iter().for_each(|op| slow.op(&program, op));
-    let system = both.1.0[0].as_ref().unwrap().counts();
+    let system = both.1.0[0].counts();
     [both.0.finish()[0].untouched_bytes, system.untouched_bytes, slow.untouched_bytes()]
         .map(|bytes| bytes / machine.paging.base().bytes())
 }

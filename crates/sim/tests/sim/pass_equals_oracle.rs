@@ -7,7 +7,7 @@ use crate::random;
 use crate::random::{Op, Program, Random, cases};
 use crate::siblings::sibling;
 use crate::slow::{Slow, feed};
-use crate::systems::Systems;
+use crate::systems::{Systems, one_mapping};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
 use pagewalk_setassoc::RelevantHits;
@@ -70,6 +70,11 @@ fn check(seed: u64, plain: bool) {
     }
     if specs.is_empty() {
         return;
+    }
+    if !plain {
+        // The slow models know no policy for one mapping.
+        let all = specs.iter().map(|spec| spec.machine.clone()).take(2).collect::<Vec<_>>();
+        specs.extend(all.iter().flat_map(|machine| one_mapping(&mut random, machine, 1)));
     }
     let systems = Systems::new(&specs, 1);
     let mut both = (Pass::new(specs, NoObserver).unwrap(), systems);

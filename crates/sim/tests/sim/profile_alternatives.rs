@@ -73,7 +73,7 @@ fn check_candidate(seed: u64) {
     let candidates = candidates.iter().filter(|a| matches!(a.kind, AlternativeKind::Mapping(_)));
     for candidate in candidates.filter(|candidate| candidate.to_instruction.is_none()) {
         let AlternativeKind::Mapping(mapping) = candidate.kind else { unreachable!("filtered") };
-        let info = findings.space().info(mapping);
+        let info = findings.space().info(mapping.mapping);
         let base = machine.paging.base();
         let (start, end) = (base.number(info.start), (info.start.0 + info.bytes_max).div_ceil(base.bytes()));
         let mut slow = Slow::new(&machine, Paging::Small);
