@@ -4,8 +4,8 @@ use crate::output::say;
 use pagewalk::live::tracing::ProcessEnd;
 use pagewalk::{Error, Fault};
 use std::ffi::OsString;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 /// An exit code that can be read again, as the standard library's cannot: Python ends its process with it.
 #[derive(Clone, Copy)]
@@ -57,6 +57,6 @@ pub fn as_program(command: &[OsString], quiet: bool, error: &Error) -> Result<Ex
     if !quiet {
         say(format!("{error}\n  it runs without the plan"));
     }
-    let failed = Command::new(&command[0]).args(&command[1..]).exec();
+    let failed = pagewalk::units::inherited::execute(command);
     Err(Error::new(Fault::Failed, format!("cannot start {:?}: {failed}", command[0])))
 }

@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    pagewalk::heap::return_large_blocks();
+    pagewalk::own_process::settle();
     ExitCode::from(pagewalk_cli::main(std::env::args_os().collect(), None))
 }

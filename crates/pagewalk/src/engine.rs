@@ -7,7 +7,9 @@ use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::{asks_to_end, at_interrupt};
 use crate::placement::FittedLayout;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
-use pagewalk_capture::engine::{Engine, EngineError, EngineOptions, EngineStatus, max_threads_option};
+use pagewalk_capture::engine::{
+    Engine, EngineError, EngineOptions, EngineStatus, add_variable, max_threads_option,
+};
 use pagewalk_capture::{
     CaptureError, HostDescription, RingSource, Session, SessionHandle, check_place, check_program,
     unmet_needs,
@@ -198,7 +200,7 @@ impl Live {
             let cannot = |which: &str, e| Error::new(Fault::Failed, format!("its {which}: {e}"));
             let input = input.try_clone().map_err(|e| cannot("input", e))?;
             command.current_dir(folder).stdin(input).stdout(nowhere().map_err(|e| cannot("output", e))?);
-            variable.iter().for_each(|(name, value)| _ = command.env(name, value));
+            variable.iter().for_each(|(name, value)| add_variable(&mut command, name, value));
         }
         let signals = watch_signals(self.session.handle(), listener)?;
         let status = std::thread::scope(|scope| {

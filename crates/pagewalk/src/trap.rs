@@ -13,6 +13,7 @@ use pagewalk_live::trap::{self, HostError, TrapArray, TrapError, TrapOptions, Tr
 use pagewalk_report::documents::trap::TrapResult;
 use pagewalk_setassoc::Replacement;
 use pagewalk_translate::MachineSpec;
+use pagewalk_units::inherited::pass_on;
 use std::ffi::OsString;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -142,7 +143,7 @@ fn run_native(words: &[OsString]) -> Result<f64, Error> {
     let position = if is_file { input.stream_position().map_err(|e| failed("its input", e))? } else { 0 };
     let mut command = Command::new(&words[0]);
     let output = nowhere().map_err(|e| failed("its output", e))?;
-    command.args(&words[1..]).stdout(output).stderr(Stdio::null());
+    pass_on(&mut command).args(&words[1..]).stdout(output).stderr(Stdio::null());
     if !is_file {
         // A pipe or a terminal cannot be read twice; the counted run gets it.
         command.stdin(Stdio::null());

@@ -49,15 +49,6 @@ pub(crate) fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
     blocks
 }
 
-/// The child reaped by a system call of x86-64 Linux: `wait4`, which implements `wait` and `waitpid`.
-pub(crate) fn reaped(event: &Event) -> Option<u32> {
-    const WAIT4: u32 = 61;
-    match *event {
-        Event::Syscall { number: WAIT4, result } => u32::try_from(result).ok().filter(|&child| child > 0),
-        _ => None,
-    }
-}
-
 /// The bytes of a page of this size.
 pub(crate) fn page_bytes(number: u64, size: PageSize) -> Range<u64> {
     number << size.shift()..(number + 1) << size.shift()

@@ -236,6 +236,19 @@ pub enum Event {
 }
 
 impl Event {
+    /// `wait4` on x86-64, which implements `wait` and `waitpid`.
+    pub(crate) const WAIT4: u32 = 61;
+
+    /// The child whose end a system call reported, if it did.
+    pub fn reaped(&self) -> Option<u32> {
+        match *self {
+            Event::Syscall { number: Event::WAIT4, result } => {
+                u32::try_from(result).ok().filter(|&child| child > 0)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it changes what is mapped where.
     pub fn moves_memory(&self) -> bool {
         matches!(self, Event::Map(_) | Event::Unmap { .. } | Event::Remap { .. } | Event::Break { .. })

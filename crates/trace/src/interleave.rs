@@ -14,7 +14,6 @@ mod waits;
 use crate::{Batch, BatchParts, Event, Item, Source, SourceError};
 use pagewalk_units::{RefIndex, SpaceId};
 use rustc_hash::FxHashSet;
-use waits::WAIT4;
 
 /// Where turns end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +116,7 @@ impl Turns {
     fn end_at(&self, event: &Event) -> bool {
         match event {
             Event::Syscall { number, .. } if !self.calls.is_empty() => {
-                *number == WAIT4 || self.calls.contains(number)
+                *number == Event::WAIT4 || self.calls.contains(number)
             }
             _ => false,
         }

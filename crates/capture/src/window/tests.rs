@@ -229,6 +229,10 @@ fn of_time_outside_nothing_is_left() {
         assert_eq!(state.as_passed(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
         assert_eq!(state.as_passed(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
         assert_eq!(state.as_passed(Event::Marker { id: 5 }), Event::Marker { id: 5 });
+        let [read, reaped] = [(0, 5), (61, 5)].map(|(number, result)| Event::Syscall { number, result });
+        assert_eq!(state.as_passed(read.clone()), Event::Idle { nanoseconds: 0 });
+        assert_eq!(State::Open.as_passed(read.clone()), read);
+        assert_eq!(state.as_passed(reaped.clone()), reaped);
     }
 }
 

@@ -1,12 +1,10 @@
-//! Signals and limits of programs that run under pagewalk: as without it.
+//! Signals, limits and environment of programs that run under pagewalk: as without it.
 
 use crate::harness::{PAGEWALK, Place, random_visits};
 use std::fs::DirEntry;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-const SIGPIPE: u32 = 13;
 
 /// A shell's words, run in a place.
 fn shell(place: &Place, script: &str) -> Command {
@@ -37,10 +35,40 @@ fn programs_ignore_what_they_would_ignore_without_us() {
                 said(shell(&place, &format!("{ignored} exec {pagewalk} grep SigIgn /proc/self/status")));
             u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).unwrap()
         };
-        // Programs in Rust cannot know whether that one was ignored.
-        let pipe = 1 << (SIGPIPE - 1);
-        let (alone, found) = (under("") & !pipe, under("\"$PAGEWALK\" contiguity -q --"));
-        assert_eq!(found, alone, "{ignored}: {found:x} for {alone:x}");
+        let alone = under("");
+        for command in ["contiguity -q --", "record -q -o t.pwt --", "trap -q -o r.json --"] {
+            let found = under(&format!("\"$PAGEWALK\" {command}"));
+            assert_eq!(found, alone, "{command} {ignored}: {found:x} for {alone:x}");
+        }
+    }
+}
+
+/// Executes its arguments in an environment that no shell makes, or prints its own.
+const ODD: &str = r#"
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    extern char** environ;
+    int main(int count, char** words) {
+        for (char** at = environ; count == 1 && *at; at++) puts(*at);
+        char cache[4096];
+        snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%s", getenv("XDG_CACHE_HOME"));
+        char* odd[] = {"Z=1", "PATH=/usr/bin:/bin", cache, "A=2", "A=3", "NAMELESS", "=x", "VALGRIND_LIBRARY=1", 0};
+        return count == 1 ? 0 : execve(words[1], words + 1, odd);
+    }
+"#;
+
+#[test]
+fn programs_see_their_environment_as_it_is() {
+    let place = Place::new();
+    let odd = place.compile("odd", ODD);
+    let under = |pagewalk: &str| said(shell(&place, &format!("exec {odd} {pagewalk} {odd}")));
+    let alone = under("");
+    assert!(alone.starts_with("Z=1\nPATH=/usr/bin:/bin\nXDG_CACHE_HOME="), "{alone}");
+    assert!(alone.contains("\nA=2\nA=3\nNAMELESS\n=x\n"), "{alone}");
+    for command in ["record -q -o t.pwt --", "contiguity -q --"] {
+        let options = format!("\"$PAGEWALK\" {command}");
+        assert_eq!(under(&options), alone, "{command}");
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::stops::{self, StopEvent, WaitStatus};
 use super::sys::{self, Pid, Resume};
+use pagewalk_units::inherited::ignores_broken_pipes;
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
 /// A signal's default action.
 const DEFAULT_ACTION: usize = 0;
+/// No action.
+const IGNORED: usize = 1;
 
 unsafe extern "C" {
     /// `fork(2)`.
@@ -110,8 +113,9 @@ fn in_child(
         Err(error) => (BEFORE_EXEC, error),
         Ok(()) => {
             // Rust programs ignore SIGPIPE, and exec keeps that.
-            // SAFETY: the default action is no function of ours.
-            unsafe { signal(sys::SIGPIPE, DEFAULT_ACTION) };
+            let action = if ignores_broken_pipes() { IGNORED } else { DEFAULT_ACTION };
+            // SAFETY: neither is a function of ours.
+            unsafe { signal(sys::SIGPIPE, action) };
             // SAFETY: a list of C strings that ends with a null pointer.
             unsafe { execvp(arguments[0], arguments.as_ptr()) };
             (AT_EXEC, io::Error::last_os_error())

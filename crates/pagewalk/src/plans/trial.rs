@@ -9,6 +9,7 @@ use pagewalk_live::pages::{self, PagesRun};
 use pagewalk_live::timing::{self, TimedRun, nowhere};
 use pagewalk_live::tracing::Relay;
 use pagewalk_live::warmth::Warmth;
+use pagewalk_units::inherited::pass_on;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +34,7 @@ impl Trial<'_> {
         let (program, words) = (&self.command[0], &self.command[1..]);
         let cannot = |error| Error::new(Fault::Failed, format!("cannot run {program:?}: {error}"));
         let mut command = Command::new(program);
-        command.args(words).envs(variables.iter().copied());
+        pass_on(&mut command).args(words).envs(variables.iter().copied());
         command.stdin(open_input(self.input)?).stdout(nowhere().map_err(cannot)?);
         timing::run(&mut command, &RELAY).map_err(cannot)
     }

@@ -15,7 +15,7 @@ use crate::classes::STORE;
 use crate::pass::Pass;
 use crate::pass::follower::Follower;
 use crate::pass::walks::add_references;
-use crate::ranges::{added, advised, blocks_at_ends, page_bytes, parted_blocks, reaped, whole_pages};
+use crate::ranges::{added, advised, blocks_at_ends, page_bytes, parted_blocks, whole_pages};
 use crate::removals::Removal;
 use crate::store::Unit;
 use pagewalk_mm::{AddressSpace, Change, FirstTouch, MappingId, Remap, Vma};
@@ -126,7 +126,7 @@ impl<O: Observer> Pass<O> {
             &Event::Idle { nanoseconds } => self.sleep(nanoseconds),
             _ => {}
         }
-        if let Some(child) = reaped(event) {
+        if let Some(child) = event.reaped() {
             self.child_ended(child);
         }
         if let Some(bytes) = added(event) {

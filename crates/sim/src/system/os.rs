@@ -5,7 +5,7 @@ use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::process::{Memory, Process};
 use super::{Core, System};
-use crate::ranges::{added, advised, reaped, whole_pages};
+use crate::ranges::{added, advised, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
 use pagewalk_trace::Event;
@@ -284,7 +284,7 @@ impl System {
             }
             _ => {}
         }
-        if let Some(child) = reaped(event) {
+        if let Some(child) = event.reaped() {
             self.ask(None, |kernel, _, _| kernel.child_ended(child));
         }
         if let Some(bytes) = added(event) {

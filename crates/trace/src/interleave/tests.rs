@@ -181,7 +181,7 @@ fn the_event_of_the_call_begins_the_next_turn() {
 
 #[test]
 fn parents_wait_for_their_children() {
-    let wait = |child| Event::Syscall { number: WAIT4, result: child };
+    let wait = |child| Event::Syscall { number: Event::WAIT4, result: child };
     let parent = || counting(1, 2, 9).of(10).calls(1, wait(11));
     let child = || counting(1, 3, 9).of(11).calls(1, READ);
     let expected = [(0, 0), (1, 0), (1, 1), (1, 2), (0, 1)];

@@ -11,9 +11,6 @@
 use super::{Interleave, Stream};
 use crate::{Event, Origin, Source};
 
-/// `wait4` on x86-64.
-pub(super) const WAIT4: u32 = 61;
-
 impl<S: Source> Interleave<S> {
     /// The next stream that has not ended and waits for no other.
     pub(super) fn next_turn(&self) -> Option<usize> {
@@ -36,8 +33,9 @@ impl<S: Source> Interleave<S> {
         let (before, others) = self.streams.split_at(stream);
         let others = &others[1..];
         match (&waiting.held, header.origin) {
-            (Some((_, Event::Syscall { number: WAIT4, result })), _) => u32::try_from(*result)
-                .is_ok_and(|child| child != header.pid && (alive(child, before) || alive(child, others))),
+            (Some((_, event @ Event::Syscall { number: Event::WAIT4, .. })), _) => event
+                .reaped()
+                .is_some_and(|child| child != header.pid && (alive(child, before) || alive(child, others))),
             (None, Origin::Fork) if !waiting.begun && !self.forked.contains(&header.pid) => {
                 header.parent != header.pid && (alive(header.parent, before) || alive(header.parent, others))
             }
