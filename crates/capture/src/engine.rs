@@ -13,7 +13,7 @@ pub use self::build::BuildProgress;
 use self::build::{TOOL, ValgrindFiles, build};
 pub use self::environment::add_variable;
 pub use self::error::EngineError;
-use pagewalk_units::inherited;
+use pagewalk_units::inheritance;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -141,7 +141,7 @@ impl Engine {
     ) -> Command {
         let mut command = Command::new(&self.launcher);
         add_variable(&mut command, "VALGRIND_LIB", self.folder.as_os_str());
-        inherited::pass_on(&mut command)
+        inheritance::pass_on(&mut command)
             // A user's .valgrindrc is for other tools, and an unknown option would end the run.
             .arg("--command-line-only=yes")
             .args(["--tool=pagewalk", "-q", "--trace-children=yes", "--vgdb=no"])

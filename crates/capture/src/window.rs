@@ -19,9 +19,10 @@ pub struct WindowSpec {
 
 /// Passes the region of interest of a source.
 ///
-/// Events pass also outside, so that mappings stay right, except system calls that report no child's end. References
-/// and instructions are counted from the region's start; sleep and spinning outside count as zero. Cuts by instruction counts lie at the first block boundary at or after the
-/// place. A batch outside the region passes empty. After the region's end, batches may be left out.
+/// Events pass also outside, so that mappings stay right, but no system call that reports no child's end. References
+/// and instructions are counted from the region's start; sleep and spinning outside count as zero. Cuts by instruction
+/// counts lie at the first block boundary at or after the place. A batch outside the region passes empty. After the
+/// region's end, batches may be left out.
 pub struct Window<S> {
     inner: S,
     region: Region,
@@ -189,8 +190,8 @@ impl State {
     }
 
     /// An event as it passes: outside the region without its time and executions, and no system call but one that
-    /// reports a child's end, which frees memory. Behind the region, how many areas a reader infers depends on how far it
-    /// has read ahead, so none passes.
+    /// reports a child's end, which frees memory. Behind the region, how many areas a reader infers depends on how far
+    /// it has read ahead, so none passes.
     fn as_passed(self, event: Event) -> Event {
         let nothing = Event::Idle { nanoseconds: 0 };
         match (self, event) {

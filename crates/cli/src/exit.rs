@@ -57,6 +57,6 @@ pub fn as_program(command: &[OsString], quiet: bool, error: &Error) -> Result<Ex
     if !quiet {
         say(format!("{error}\n  it runs without the plan"));
     }
-    let failed = pagewalk::units::inherited::execute(command);
+    let failed = pagewalk::units::inheritance::execute(command);
     Err(Error::new(Fault::Failed, format!("cannot start {:?}: {failed}", command[0])))
 }

@@ -26,7 +26,7 @@ pub use former_code::FilePlace;
 pub use inferred_areas::{AreaMode, AreaRules, InferredAreas};
 pub use kernel::{
     Account, Accounts, FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, KernelCounts, Loss,
-    MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, Remap,
+    MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, PagesInUse, Remap,
 };
 pub use mapping::{MappingId, MappingInfo, ProcessMapping};
 pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_files};

@@ -6,7 +6,7 @@ const LARGE_BYTES: i32 = 1 << 20;
 /// Makes the settings. Call it before the process has other threads.
 pub fn settle() {
     return_large_blocks();
-    pagewalk_units::inherited::keep_broken_pipes();
+    pagewalk_units::inheritance::keep_broken_pipes();
 }
 
 /// Lets large blocks go back to the system when they are freed. By default, the C library keeps blocks smaller than the

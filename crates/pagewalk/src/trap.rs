@@ -13,7 +13,7 @@ use pagewalk_live::trap::{self, HostError, TrapArray, TrapError, TrapOptions, Tr
 use pagewalk_report::documents::trap::TrapResult;
 use pagewalk_setassoc::Replacement;
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::inherited::pass_on;
+use pagewalk_units::inheritance::pass_on;
 use std::ffi::OsString;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::AsFd;

@@ -1,11 +1,11 @@
 //! The basic types of pagewalk: addresses, page sizes, access kinds and ids; [`names`], for messages about unknown
-//! names; [`quantities`], for numbers that people write; [`processors`], for lists of the kernel; and [`inherited`],
+//! names; [`quantities`], for numbers that people write; [`processors`], for lists of the kernel; and [`inheritance`],
 //! for what programs inherit.
 //!
 //! Design constraints: depends on no other crate of pagewalk; the types do not allocate; and different units have
 //! different types, so that a page number cannot be used as an address.
 
-pub mod inherited;
+pub mod inheritance;
 pub mod names;
 pub mod processors;
 pub mod quantities;

@@ -2,7 +2,7 @@
 
 use super::stops::{self, StopEvent, WaitStatus};
 use super::sys::{self, Pid, Resume};
-use pagewalk_units::inherited::ignores_broken_pipes;
+use pagewalk_units::inheritance::ignores_broken_pipes;
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -59,7 +59,7 @@ pub struct KernelCounts {
     pub promoted_bytes: u64,
     /// Peak backed bytes.
     pub backed_bytes_peak: u64,
-    /// Peak bytes backed and never touched.
+    /// Peak bytes backed and not touched yet.
     pub untouched_bytes_peak: u64,
     /// Blocks of frames that compaction freed for promotions.
     pub compactions: u64,
@@ -113,7 +113,7 @@ pub struct KernelCounts {
 impl std::ops::Add for KernelCounts {
     type Output = KernelCounts;
 
-    /// The sum over two processes. It adds their peaks, which may come at different times.
+    /// The sum over two processes. Peaks are of both together already.
     fn add(self, other: KernelCounts) -> KernelCounts {
         KernelCounts {
             promotions: std::array::from_fn(|order| self.promotions[order] + other.promotions[order]),
@@ -125,8 +125,8 @@ impl std::ops::Add for KernelCounts {
             refused_area: self.refused_area + other.refused_area,
             refused_memory: self.refused_memory + other.refused_memory,
             promoted_bytes: self.promoted_bytes + other.promoted_bytes,
-            backed_bytes_peak: self.backed_bytes_peak + other.backed_bytes_peak,
-            untouched_bytes_peak: self.untouched_bytes_peak + other.untouched_bytes_peak,
+            backed_bytes_peak: self.backed_bytes_peak.max(other.backed_bytes_peak),
+            untouched_bytes_peak: self.untouched_bytes_peak.max(other.untouched_bytes_peak),
             compactions: self.compactions + other.compactions,
             frames_moved: self.frames_moved + other.frames_moved,
             reservations_refused: self.reservations_refused + other.reservations_refused,
@@ -142,7 +142,7 @@ impl std::ops::Add for KernelCounts {
             write_notices: self.write_notices + other.write_notices,
             file_faults: self.file_faults + other.file_faults,
             file_reads: self.file_reads + other.file_reads,
-            foreign_bytes_peak: self.foreign_bytes_peak + other.foreign_bytes_peak,
+            foreign_bytes_peak: self.foreign_bytes_peak.max(other.foreign_bytes_peak),
             recolorings: self.recolorings + other.recolorings,
             recolorings_repeated: self.recolorings_repeated + other.recolorings_repeated,
             recolorings_refused: self.recolorings_refused + other.recolorings_refused,

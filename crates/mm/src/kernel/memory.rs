@@ -134,6 +134,11 @@ impl Physical {
         }
     }
 
+    /// Whether other processes have not heard of some losses.
+    pub fn has_losses(&self) -> bool {
+        !self.losses.is_empty()
+    }
+
     /// Takes the losses of other processes since the last call.
     pub fn take_losses(&mut self) -> Vec<(u32, Loss)> {
         std::mem::take(&mut self.losses)

@@ -25,7 +25,7 @@ pub use memory::{FullMemoryAction, Loss, MemoryRules, OomKill};
 pub use remap::Remap;
 pub use sharing::ForkRules;
 pub use table::PageTable;
-pub use usage::MemorySample;
+pub use usage::{MemorySample, PagesInUse};
 
 use colors::Placed;
 use memory::Physical;
@@ -60,6 +60,8 @@ pub struct Kernel {
     /// Where pages lie, if it places them.
     placed: Option<Box<Placed>>,
     usage: Usage,
+    /// What other processes use.
+    others: PagesInUse,
     /// Last known number of executed instructions.
     now: u64,
     /// The process's sleep, in instructions.
@@ -87,6 +89,7 @@ impl Kernel {
             memory: None,
             placed: None,
             usage: Usage::default(),
+            others: PagesInUse::default(),
             now: 0,
             slept: 0,
             hugetlb: hugetlb::usual_order(base),
@@ -466,28 +469,6 @@ impl Kernel {
 
     fn cycles(&self, per_kib: u64, pages: u64) -> u64 {
         per_kib.saturating_mul(pages << self.base.shift() >> 10)
-    }
-
-    fn note_peaks(&mut self) {
-        let bytes = |pages: u64| pages << self.base.shift();
-        let (backed, touched) = (self.table.backed(), self.table.touched());
-        self.counts.backed_bytes_peak = self.counts.backed_bytes_peak.max(bytes(backed));
-        let foreign = bytes(self.table.foreign());
-        self.counts.foreign_bytes_peak = self.counts.foreign_bytes_peak.max(foreign);
-        self.counts.untouched_bytes_peak = self.counts.untouched_bytes_peak.max(bytes(backed - touched));
-    }
-
-    /// Records a memory sample up to instruction `now`; call it before the events at that instruction.
-    pub fn reached(&mut self, now: u64) {
-        self.now = now;
-        self.children_end();
-        let bytes = |pages: u64| pages << self.base.shift();
-        self.usage.note(now, bytes(self.table.backed()), bytes(self.table.touched()));
-    }
-
-    /// Memory over time, up to the last [`Kernel::reached`]: at most 256 samples, at multiples of a power of two.
-    pub fn samples(&self) -> &[MemorySample] {
-        self.usage.samples()
     }
 
     /// First byte of a page.

@@ -1,4 +1,6 @@
-//! Memory over time: samples of backed and touched bytes.
+//! Memory in use: at once, at most, and samples over time.
+
+use super::Kernel;
 
 /// A process's memory at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +11,29 @@ pub struct MemorySample {
     pub backed_bytes: u64,
     /// Backed bytes in touched base pages.
     pub touched_bytes: u64,
+}
+
+/// Base pages in use at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PagesInUse {
+    /// In frames of the process's own.
+    pub backed: u64,
+    /// Those of them that it has not touched.
+    pub untouched: u64,
+    /// In frames of the page cache or of the parent.
+    pub foreign: u64,
+}
+
+impl std::ops::Add for PagesInUse {
+    type Output = PagesInUse;
+
+    fn add(self, other: PagesInUse) -> PagesInUse {
+        PagesInUse {
+            backed: self.backed + other.backed,
+            untouched: self.untouched + other.untouched,
+            foreign: self.foreign + other.foreign,
+        }
+    }
 }
 
 /// Most samples. Beyond it, every second one is dropped.
@@ -47,6 +72,47 @@ impl Usage {
                 self.samples.retain(|sample| sample.instructions.is_multiple_of(interval));
             }
         }
+    }
+}
+
+/// Memory in use.
+impl Kernel {
+    /// Records peaks. While others have not heard what they lost, the sum is not right.
+    pub(super) fn note_peaks(&mut self) {
+        if self.memory.as_ref().is_some_and(|memory| memory.has_losses()) {
+            return;
+        }
+        let PagesInUse { backed, untouched, foreign } = self.in_use() + self.others;
+        let base = self.base.shift();
+        let note = |peak: &mut u64, pages: u64| *peak = (*peak).max(pages << base);
+        note(&mut self.counts.backed_bytes_peak, backed);
+        note(&mut self.counts.untouched_bytes_peak, untouched);
+        note(&mut self.counts.foreign_bytes_peak, foreign);
+    }
+
+    /// What the process uses now.
+    pub fn in_use(&self) -> PagesInUse {
+        let backed = self.table.backed();
+        PagesInUse { backed, untouched: backed - self.table.touched(), foreign: self.table.foreign() }
+    }
+
+    /// Sets what other processes use from now on; peaks are of all together.
+    pub fn beside(&mut self, others: PagesInUse) {
+        self.others = others;
+        self.note_peaks();
+    }
+
+    /// Records a memory sample up to instruction `now`; call it before the events at that instruction.
+    pub fn reached(&mut self, now: u64) {
+        self.now = now;
+        self.children_end();
+        let bytes = |pages: u64| pages << self.base.shift();
+        self.usage.note(now, bytes(self.table.backed()), bytes(self.table.touched()));
+    }
+
+    /// Memory over time, up to the last [`Kernel::reached`]: at most 256 samples, at multiples of a power of two.
+    pub fn samples(&self) -> &[MemorySample] {
+        self.usage.samples()
     }
 }
 

@@ -9,7 +9,7 @@ use pagewalk_live::pages::{self, PagesRun};
 use pagewalk_live::timing::{self, TimedRun, nowhere};
 use pagewalk_live::tracing::Relay;
 use pagewalk_live::warmth::Warmth;
-use pagewalk_units::inherited::pass_on;
+use pagewalk_units::inheritance::pass_on;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;

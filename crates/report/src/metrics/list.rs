@@ -290,7 +290,7 @@ const KERNELS: &[Metric] = &[
     modelled(
         "kernel.untouched_bytes_peak",
         Unit::Bytes,
-        "most bytes backed at one time and never touched",
+        "most bytes backed at one time that no process had touched yet",
     ),
     modelled(
         "kernel.foreign_bytes_peak",

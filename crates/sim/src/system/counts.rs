@@ -133,7 +133,7 @@ impl System {
 
     fn untouched_bytes(&self) -> u64 {
         if self.spec.kernel.is_some() {
-            return self.kernels().map(|kernel| kernel.counts().untouched_bytes_peak).sum();
+            return self.kernels().map(|kernel| kernel.counts().untouched_bytes_peak).max().unwrap_or(0);
         }
         let lives = |process: &Process| match &process.memory {
             Memory::Host(host) => host.lives(&process.space, self.clock.instructions),

@@ -69,9 +69,11 @@ impl System {
         for user in users {
             self.asid = user;
             self.process().pages.remove(&vpn);
+            self.tell_use();
             self.add_page(vpn, false, 0);
         }
         self.asid = runs;
+        self.tell_use();
     }
 
     /// The running process has changed its mapping of a global page; `gone`: it has none there any more.

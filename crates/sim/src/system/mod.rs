@@ -247,6 +247,7 @@ impl System {
         (self.asid, self.runs) = (asid, asid);
         self.known.forget();
         self.process();
+        self.tell_use();
         // With several cores, the next thread's core runs.
         if self.cores.len() == 1 {
             self.enter_core();

@@ -6,8 +6,9 @@ use super::kernel::OwnMemory;
 use super::process::{Memory, Process};
 use super::side_memory::SideMemory;
 use crate::spec::DesignSpec;
-use pagewalk_mm::Small;
+use pagewalk_mm::{PagesInUse, Small};
 use pagewalk_translate::Asid;
+use std::ops::Add;
 use std::sync::Arc;
 
 impl System {
@@ -37,6 +38,19 @@ impl System {
             self.remap(remaps, None);
         }
         self.asid = works;
+        self.tell_use();
+    }
+
+    /// Tells the current process's kernel what the other programs use.
+    pub(super) fn tell_use(&mut self) {
+        if self.spec.kernel.is_none() || self.processes.len() < 2 || self.visitors.contains(&self.asid) {
+            return;
+        }
+        let is_other = |asid: &Asid| *asid != self.asid && !self.visitors.contains(asid);
+        let others = self.processes.iter().filter(|(asid, process)| is_other(asid) && !process.ended);
+        let used = others.filter_map(|(_, process)| Some(process.own()?.kernel.in_use()));
+        let used = used.fold(PagesInUse::default(), PagesInUse::add);
+        self.process().kernel().into_iter().for_each(|kernel| kernel.beside(used));
     }
 
     /// The running process ends: others may have its frames.

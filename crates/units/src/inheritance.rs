@@ -1,7 +1,7 @@
 //! What programs that this process starts inherit, beyond what [`Command`] passes on.
 //!
-//! Rust's runtime ignores SIGPIPE before `main`, and its [`Command`] sets the default action in programs. A program whose
-//! parent ignores broken pipes must ignore them under us too.
+//! Rust's runtime ignores SIGPIPE before `main`, and its [`Command`] sets the default action in programs. A program
+//! whose parent ignores broken pipes must ignore them under us too.
 
 use std::ffi::OsString;
 use std::io;
