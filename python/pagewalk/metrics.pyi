@@ -318,7 +318,7 @@ class MetricsKernel(Family):
 
     @property
     def untouched_bytes_peak(self) -> int:
-        """most bytes backed at one time and never touched (modelled, bytes)"""
+        """most bytes backed at one time that no process had touched yet (modelled, bytes)"""
 
     @property
     def write_notices(self) -> int:

@@ -140,7 +140,7 @@ mod tests {
     fn region(number: u64, pages: u64, count: u64) -> Region {
         let mut walks = [0; CLASSES];
         walks[0] = count;
-        Region { piece: PieceId(0), number, pages, walks, huge_walks: 0 }
+        Region { piece: PieceId(0), number, pages, walks, huge_walks_now: 0, huge_walks: 0 }
     }
 
     fn found(regions: Vec<Region>) -> RegionReport {

@@ -76,6 +76,11 @@ impl Saving {
         share * self.alone + (1.0 - share) * self.together
     }
 
+    /// Seconds of walks and first touches, if `share` of the walks wait for the one before.
+    pub fn seconds(&self, share: f64) -> f64 {
+        (self.walks(share) + self.faults) / 1e9
+    }
+
     /// The sum of both.
     pub fn and(&self, other: &Saving) -> Saving {
         Saving {
@@ -118,16 +123,21 @@ impl HostPrices {
             };
             (0..CLASSES).map(of).sum::<f64>()
         };
-        let left = region.huge_walks as f64 * self.huge_walk;
+        let left = (region.huge_walks as f64 - region.huge_walks_now as f64) * self.huge_walk;
+        // Where the kernel gives huge pages already, first touches and memory stay as they are.
+        let is_backed = region.huge_walks_now > 0;
         let untouched = (REGION_BYTES / PAGE_BYTES).saturating_sub(region.pages) * PAGE_BYTES;
         let (alone, together) = (walks(Overlap::Alone), walks(Overlap::Together));
-        let faults = |fault: f64, huge_fault: f64| region.pages as f64 * fault - huge_fault;
+        let faults = |fault: f64, huge_fault: f64| match is_backed {
+            true => 0.0,
+            false => region.pages as f64 * fault - huge_fault,
+        };
         let Spread { walks: [fewer, more], fault, huge_fault } = self.spread;
         Saving {
             alone: alone - left,
             together: together - left,
             faults: faults(self.fault, self.huge_fault),
-            memory: untouched,
+            memory: if is_backed { 0 } else { untouched },
             least: together * fewer - left + faults(fault[0], huge_fault[1]),
             most: alone * more - left + faults(fault[1], huge_fault[0]),
         }
@@ -162,7 +172,8 @@ mod tests {
         let mut walks = [0; CLASSES];
         walks[5] = 100;
         walks[CLASSES - 1] = 2;
-        let region = Region { piece: PieceId(0), number: 3, pages: 500, walks, huge_walks: 10 };
+        let region =
+            Region { piece: PieceId(0), number: 3, pages: 500, walks, huge_walks_now: 0, huge_walks: 10 };
         let saving = prices().saving(&region);
         assert!((saving.alone - (100.0 * prices().walk(63, Overlap::Alone) + 300.0 - 80.0)).abs() < 1e-9);
         assert!((saving.faults - (250_000.0 - 100_000.0)).abs() < 1e-9);
@@ -178,5 +189,19 @@ mod tests {
         assert!((unsure.most - ((saving.alone + 80.0) * 2.0 - 80.0 + 350_000.0 - 90_000.0)).abs() < 1e-6);
         let sparse = Region { pages: 1, ..region };
         assert!(prices().saving(&sparse).faults < 0.0);
+    }
+
+    #[test]
+    fn what_is_huge_already_saves_nothing() {
+        let walks = [0; CLASSES];
+        let huge =
+            Region { piece: PieceId(0), number: 3, pages: 2, walks, huge_walks_now: 10, huge_walks: 10 };
+        assert_eq!(prices().saving(&huge), Saving::default());
+        let mut walks = [0; CLASSES];
+        walks[5] = 100;
+        // It was split.
+        let split = prices().saving(&Region { walks, ..huge });
+        assert!((split.alone - 100.0 * prices().walk(63, Overlap::Alone)).abs() < 1e-9);
+        assert_eq!((split.faults, split.memory), (0.0, 0));
     }
 }

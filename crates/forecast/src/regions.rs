@@ -28,8 +28,10 @@ pub struct Region {
     pub number: u64,
     /// Its touched base pages.
     pub pages: u64,
-    /// Walks as the host's kernel maps it now, by class.
+    /// Walks for base pages as the host's kernel maps it now, by class.
     pub walks: [u64; CLASSES],
+    /// Walks for huge pages as the host's kernel maps it now. If there are some, it is backed already.
+    pub huge_walks_now: u64,
     /// Walks with huge pages wherever the kernel would give them.
     pub huge_walks: u64,
 }
@@ -37,7 +39,7 @@ pub struct Region {
 impl Region {
     /// Walks as the host's kernel maps it now.
     pub fn walks(&self) -> u64 {
-        self.walks.iter().sum()
+        self.walks.iter().sum::<u64>() + self.huge_walks_now
     }
 }
 
@@ -91,11 +93,18 @@ pub fn lines(class: usize) -> Option<u64> {
 struct Counts {
     touched: [u64; PAGES / 64],
     walks: [u64; CLASSES],
+    huge_walks: u64,
 }
 
 impl Default for Counts {
     fn default() -> Counts {
-        Counts { touched: [0; PAGES / 64], walks: [0; CLASSES] }
+        Counts { touched: [0; PAGES / 64], walks: [0; CLASSES], huge_walks: 0 }
+    }
+}
+
+impl Counts {
+    fn all_walks(&self) -> u64 {
+        self.walks.iter().sum::<u64>() + self.huge_walks
     }
 }
 
@@ -148,11 +157,13 @@ impl Observer for Walks {
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.all += 1;
         let page = walk.page.0 >> PAGE_SHIFT;
-        let distance = self.lines.refer(page >> PAGES_OF_A_LINE);
+        let is_huge = walk.leaf.bytes() >= REGION_BYTES;
+        // A huge page has no line of the last tables.
+        let distance = if is_huge { None } else { self.lines.refer(page >> PAGES_OF_A_LINE) };
         let Some((piece, offset)) = self.pieces.at(walk.page.0) else { return };
         self.note_growth(walk.page.0, space);
         let counts = self.regions.entry((piece, offset / REGION_BYTES)).or_default();
-        counts.walks[class(distance)] += 1;
+        *(if is_huge { &mut counts.huge_walks } else { &mut counts.walks[class(distance)] }) += 1;
         let page = ((offset % REGION_BYTES) >> PAGE_SHIFT) as usize;
         counts.touched[page / 64] |= 1 << (page % 64);
     }
@@ -214,7 +225,8 @@ impl Regions {
                 number,
                 pages: counts.touched.iter().map(|bits| u64::from(bits.count_ones())).sum(),
                 walks: counts.walks,
-                huge_walks: huge.regions.get(&(piece, number)).map_or(0, |counts| counts.walks.iter().sum()),
+                huge_walks_now: counts.huge_walks,
+                huge_walks: huge.regions.get(&(piece, number)).map_or(0, |counts| counts.all_walks()),
             })
             .collect();
         regions.sort_unstable_by_key(|region| (region.piece, region.number));

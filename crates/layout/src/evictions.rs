@@ -137,6 +137,8 @@ pub struct PageHistory {
     pub misses: [u64; 2],
     /// How often it replaced another page.
     pub evicted: u64,
+    /// How often that was a page of its own owner.
+    pub evicted_own: u64,
     /// How often another page replaced it.
     pub was_evicted: u64,
 }

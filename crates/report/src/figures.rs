@@ -94,8 +94,11 @@ pub(crate) fn walk_cycle_share(machine: &MachineResult) -> Option<f64> {
     Some(machine.metrics.get("walk_cycle_share")?.as_f64())
 }
 
-/// All modelled cycles.
+/// All modelled cycles. Unknown without instructions.
 pub(crate) fn total_cycles(machine: &MachineResult) -> Option<f64> {
+    if whole(machine, "instructions") == Some(0) {
+        return None;
+    }
     Some(machine.metrics.get("total_cycles")?.as_f64())
 }
 
@@ -387,7 +390,9 @@ pub(crate) fn kernels(process: &ProcessResult) -> impl Iterator<Item = KernelFig
             walk_cycles: per_instruction(of, "walk_cycles"),
             hit_cycles: per_instruction(of, "l2_hit_cycles"),
             kernel_cycles: per_instruction(of, "kernel.cycles"),
-            together: value(of, "mcpi").or_else(|| value(of, "tlb_mcpi")),
+            together: value(of, "mcpi")
+                .or_else(|| value(of, "tlb_mcpi"))
+                .filter(|_| value(of, "instructions") != Some(0.0)),
         }
     })
 }

@@ -448,7 +448,8 @@ pub struct WhatIf {
     /// What it changes in caches of memory; left out without caches, and for bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheChange>,
-    /// Memory backed beyond the baseline and never touched, in MiB.
+    /// Memory backed beyond the baseline and never touched, in MiB; of a `kernel` row, all that it backed and the
+    /// program had not touched yet, at most.
     pub memory_price_mib: f64,
 }
 

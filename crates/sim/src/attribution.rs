@@ -4,7 +4,7 @@ use pagewalk_cache::LEVELS;
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::{Block, Event, Mapping};
 use pagewalk_translate::Asid;
-use pagewalk_units::VirtAddr;
+use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
 
 /// A walk of the first machine, for its observer.
@@ -17,6 +17,8 @@ pub struct Walk<'a> {
     pub page: VirtAddr,
     /// Its mapping.
     pub mapping: MappingId,
+    /// The size at which page tables map it.
+    pub leaf: PageSize,
     /// Whether a fetch caused it; otherwise a data reference did.
     pub fetch: bool,
     /// Page-table entries read.

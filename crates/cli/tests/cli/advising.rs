@@ -4,6 +4,7 @@ use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Place, USAGE};
 use pagewalk::live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_skip::{Need, skip};
+use serde_json::json;
 use std::process::Command;
 
 /// Touches a table of 32 MiB at random and often, another of the same size once, and two pages of a third.
@@ -115,7 +116,7 @@ fn static_data_is_named_by_the_programs_file() {
         place.good(&["record", "-q", "-o", "p.pwt", "--", &format!("./{name}"), "one", "two"]);
         let advise =
             ["advise", "p.pwt", "-m", "golden_cove", "--probe", "probe.json", "--json", "-o", "plan.toml"];
-        let found = place.good(&[&advise[..], &["--seconds", "0.5"]].concat()).json();
+        let found = place.good(&[&advise[..], &["--seconds", "0.1"]].concat()).json();
         let ranges = found["ranges"].as_array().unwrap();
         assert_eq!(ranges.len(), 1, "{found}");
         assert!(ranges[0]["bytes"].as_u64().unwrap() >= 30 << 20, "{found}");
@@ -184,6 +185,16 @@ fn a_trace_and_a_time_do_instead_of_runs() {
     assert!(one["forecast"]["high"].as_f64().unwrap() < 0.5 && place.has("plan.toml"), "{one}");
     let several = of_trace("0.5,0.52,0.48,0.5").json();
     assert!(several["forecast"]["high"].as_f64() > one["forecast"]["high"].as_f64(), "{several}");
+    // Memory that the kernel gives huge pages already has nothing to gain by them.
+    let huge = place.good(&[&advise[..], &["--seconds", "0.5", "--thp", "always"]].concat()).json();
+    assert_eq!((&huge["ranges"], &huge["always"]["memory_mib"]), (&json!([]), &json!(0.0)), "{huge}");
+    assert_eq!(huge["always"]["forecast"]["seconds"], huge["forecast"]["seconds"], "{huge}");
+    // Why there is no plan.
+    let told = |more: &[&str]| place.good(&[&advise[..], more].concat()).json()["verdict"].to_string();
+    let poor = told(&["--seconds", "0.5", "--budget", "0"]);
+    assert!(one["memory_mib"].as_f64().unwrap() == 0.0 || poor.contains("the budget of 0.0 MiB"), "{poor}");
+    let contrary = told(&["--seconds", "0.0001"]);
+    assert!(contrary.contains("Nothing can be said") && contrary.contains("another program"), "{contrary}");
 }
 
 /// By samples; the plan names the memory so that the process's memory is found again.

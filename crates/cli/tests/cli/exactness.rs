@@ -337,6 +337,12 @@ fn structures_add_to_what_programs_do() {
         assert_eq!(program["walks"].as_u64(), Some(metric(&alone, "walks")));
         assert_eq!(metric(result, "system_calls"), metric(&ultrix, "system_calls"));
     }
+    // The calls of two regions are those of the run.
+    let first = run(&["--structure", "mach3", "--max-instructions", "100000", "ls.pwt"]);
+    let rest = metric(&first, "instructions").to_string();
+    let rest = run(&["--structure", "mach3", "--skip", &rest, "ls.pwt"]);
+    let calls = |result| metric(result, "system_calls");
+    assert!(calls(&first) > 0 && calls(&first) + calls(&rest) == calls(&mach3), "{first}, {rest}");
     let kernel = |result| metric(result, "kernel_references");
     assert!(kernel(&osf1) > 5 * kernel(&ultrix));
     assert!(metric(&alone, "walks") < metric(&ultrix, "walks"));

@@ -188,6 +188,23 @@ fn a_region_knows_what_was_mapped_before_it() {
 }
 
 #[test]
+fn a_file_takes_part_in_each_eviction_once() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "ls", "/usr/include"]);
+    let found = place.good(&["layout", "analyze", "-m", "mips_r2000", "--json", "t.pwt"]).json();
+    let owners = found["arrays"][0]["owners"].as_array().unwrap();
+    // Every eviction is once by someone and once of someone; one that a file does to itself counts once for it.
+    let of = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let evictions = |name: &str| owners.iter().map(|owner| of(owner, name)).sum::<u64>();
+    assert_eq!(evictions("evicted"), evictions("was_evicted"));
+    for owner in owners {
+        let (by, own, of_it) = (of(owner, "evicted"), of(owner, "evicted_own"), of(owner, "was_evicted"));
+        assert!(own <= by.min(of_it) && by + of_it - own <= evictions("evicted"), "{owner}");
+    }
+    assert!(evictions("evicted_own") > 0, "{owners:?}");
+}
+
+#[test]
 fn analyses_that_cannot_be_are_refused() {
     let place = Place::with_trace();
     let analyze = |more: &[&str]| place.run(&[&["layout", "analyze"], more, &["good.pwt"]].concat());

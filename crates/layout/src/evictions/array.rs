@@ -24,6 +24,8 @@ struct MissState {
     fresh: bool,
     misses: [u64; 2],
     evicted: u64,
+    /// Of these, pages of its own owner.
+    evicted_own: u64,
     was_evicted: u64,
 }
 
@@ -209,7 +211,9 @@ impl WatchedArray {
         keys[0] = vpn;
         held[0] = WayContent { page, side };
         if key != EMPTY {
+            let is_own = self.past[page as usize].owner == self.past[victim.page as usize].owner;
             self.past[page as usize].evicted += 1;
+            self.past[page as usize].evicted_own += u64::from(is_own);
             self.past[victim.page as usize].was_evicted += 1;
             self.evictions[side as usize][victim.side as usize] += 1;
             let pair = Pair {
@@ -233,8 +237,16 @@ impl WatchedArray {
         let page = *self.all.entry((vpn, owner)).or_insert(new);
         if page == new {
             let file_offset = owners.file_offset(vpn << PAGE_SHIFT);
-            let (fresh, misses) = (true, [0; 2]);
-            self.past.push(MissState { vpn, owner, file_offset, fresh, misses, evicted: 0, was_evicted: 0 });
+            self.past.push(MissState {
+                vpn,
+                owner,
+                file_offset,
+                fresh: true,
+                misses: [0; 2],
+                evicted: 0,
+                evicted_own: 0,
+                was_evicted: 0,
+            });
             self.uses.push(TwinPage::default());
         }
         self.live.insert(vpn, page);
@@ -273,6 +285,7 @@ impl WatchedArray {
             references: used.references,
             misses: past.misses,
             evicted: past.evicted,
+            evicted_own: past.evicted_own,
             was_evicted: past.was_evicted,
         });
         let pages: Vec<PageHistory> = pages.collect();

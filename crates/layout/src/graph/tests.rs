@@ -26,6 +26,7 @@ fn figure_3_3() -> ArrayHistory {
         references: [0; 2],
         misses: [0; 2],
         evicted: 0,
+        evicted_own: 0,
         was_evicted: 0,
     };
     ArrayHistory {

@@ -67,6 +67,14 @@ pub enum OsError {
         /// The key.
         key: String,
     },
+    /// A key with a value, and keys below it.
+    #[error("`{text}` gives `{key}` both a value and keys of its own: give it one of them")]
+    Both {
+        /// The text.
+        text: String,
+        /// The key.
+        key: String,
+    },
     /// A setting that the policy refuses.
     #[error("{0}")]
     Policy(String),
@@ -118,7 +126,8 @@ impl OsSpec {
                     break;
                 }
                 let inner = at.entry(part.to_owned()).or_insert_with(|| Value::Table(Table::new()));
-                at = inner.as_table_mut().ok_or_else(wrong)?;
+                let both = || OsError::Both { text: text.to_owned(), key: part.to_owned() };
+                at = inner.as_table_mut().ok_or_else(both)?;
             }
         }
         table.insert("policy".to_owned(), Value::String(name.to_owned()));
@@ -483,5 +492,6 @@ mod tests {
                 .starts_with("os.memory: swap_cycles with when_full")
         );
         assert!(refusal("asap:max_page").starts_with("`asap:max_page`: expected `POLICY` or"));
+        assert!(refusal("linux:throttle=true,throttle.window=9").contains("keys of its own"));
     }
 }

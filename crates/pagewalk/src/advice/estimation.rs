@@ -32,9 +32,22 @@ pub struct GainEstimates {
     pub joined: Interval,
 }
 
+/// Why there is no plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum NoPlan {
+    /// No range surely pays.
+    Unsure,
+    /// Those that do take more memory than these bytes.
+    Budget(u64),
+    /// The model would save these seconds, more than a run takes.
+    Times(f64),
+}
+
 /// The plan, and its expected saving.
 pub struct PlanEstimate {
     pub chosen: Vec<RegionRun>,
+    /// If none is chosen.
+    lack: NoPlan,
     /// Share of walks that wait for the one before, from the trial.
     pub waiting: Option<f64>,
     /// Seconds of the program as it is.
@@ -52,6 +65,9 @@ pub struct PlanEstimate {
     /// Scales the model's savings of ranges, so that their sum is the forecast.
     scale: f64,
 }
+
+/// A ratio of times that nothing changes.
+const SURELY_AS_NOW: Interval = Interval { value: 1.0, low: 1.0, high: 1.0 };
 
 fn sum(chosen: &[RegionRun]) -> Saving {
     chosen.iter().fold(Saving::default(), |sum, chosen| sum.and(&chosen.saving))
@@ -94,19 +110,30 @@ impl PlanEstimate {
         let saving = sum(&chosen);
         let ratio_of = |saving: &Saving| match whole {
             Some(whole) => part(whole, share(saving, &all, limits.waiting)),
-            None => modelled(now.value, saving),
+            None => by_model_alone(now.value, saving),
         };
         let (mut ratio, always) = (ratio_of(&saving), all_memory(found, prices));
+        let told = saving.seconds(WAITING);
+        let lack = match budget {
+            _ if whole.is_none() && told >= now.value => NoPlan::Times(told),
+            Some(budget) => {
+                let free = choose(found, prices, &ChoiceLimits { memory: None, ..limits });
+                let pays = is_sure(&free, ratio_of(&sum(&free)));
+                if pays { NoPlan::Budget(budget) } else { NoPlan::Unsure }
+            }
+            None => NoPlan::Unsure,
+        };
         // A plan must surely save time.
-        if chosen.is_empty() || ratio.high >= 1.0 {
-            ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
+        if !is_sure(&chosen, ratio) {
+            ratio = SURELY_AS_NOW;
             chosen.clear();
         }
-        let told = (saving.walks(limits.waiting) + saving.faults) / NANOSECONDS;
+        let told = saving.seconds(limits.waiting);
         let is_scaled = whole.is_some() && !chosen.is_empty() && told > 0.0;
         let scale = if is_scaled { now.value * (1.0 - ratio.value) / told } else { 1.0 };
         PlanEstimate {
             chosen,
+            lack,
             waiting,
             now,
             ratio,
@@ -136,7 +163,18 @@ impl PlanEstimate {
     /// What the user should do.
     pub fn verdict(&self) -> String {
         if self.chosen.is_empty() {
-            return "Do nothing: no range of memory is sure to pay for huge pages.".to_owned();
+            return match self.lack {
+                NoPlan::Unsure => "Do nothing: no range of memory is sure to pay for huge pages.".to_owned(),
+                NoPlan::Budget(bytes) => format!(
+                    "Do nothing: the ranges that pay need more memory than the budget of {:.1} MiB.",
+                    bytes as f64 / f64::from(1 << 20)
+                ),
+                NoPlan::Times(saved) => format!(
+                    "Nothing can be said: at this host's prices, huge pages would save {saved:.3} s of runs that take \
+                     {:.3} s. The times are of another program, or of a faster host.",
+                    self.now.value
+                ),
+            };
         }
         let share = |ratio: f64| (1.0 - ratio) * 100.0;
         format!(
@@ -164,11 +202,29 @@ fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     Interval { value: parts[1], low, high }
 }
 
+/// Whether a plan surely saves time.
+fn is_sure(chosen: &[RegionRun], ratio: Interval) -> bool {
+    !chosen.is_empty() && ratio.high < 1.0
+}
+
+/// The forecast without a trial.
+fn by_model_alone(now: f64, saving: &Saving) -> Interval {
+    if *saving == Saving::default() {
+        return SURELY_AS_NOW;
+    }
+    if saving.seconds(WAITING) >= now {
+        // Nothing is known.
+        return Interval { value: 0.0, low: 0.0, high: 1.0 };
+    }
+    let Interval { value, low, high } = modelled(now, saving).widened(MODEL_ERROR);
+    Interval { value, low: low.max(0.0), high }
+}
+
 /// The model's estimate: between all walks overlapping and all waiting, at the lowest and highest prices. It never
 /// drops below zero.
 fn modelled(now: f64, saving: &Saving) -> Interval {
     let ratio = |nanoseconds: f64| (1.0 - nanoseconds / NANOSECONDS / now).max(0.0);
-    let value = ratio(saving.walks(WAITING) + saving.faults);
+    let value = ratio(saving.seconds(WAITING) * NANOSECONDS);
     let [low, high] = [saving.most, saving.least].map(ratio);
     Interval { value, low: low.min(value), high: high.max(value) }
 }
@@ -216,7 +272,7 @@ mod tests {
         let region = |number| {
             let mut walks = [0; CLASSES];
             walks[0] = 1_000_000;
-            Region { piece: PieceId(0), number, pages: 512, walks, huge_walks: 0 }
+            Region { piece: PieceId(0), number, pages: 512, walks, huge_walks_now: 0, huge_walks: 0 }
         };
         let pieces = vec![Piece { kind: PieceKind::Heap, bytes: 64 * REGION_BYTES }];
         let found = RegionReport { pieces, regions: vec![region(0), region(9)], ..RegionReport::default() };

@@ -151,16 +151,18 @@ impl ArrayReport<'_> {
                 references: CodeAndData::default(),
                 misses: CodeAndData::default(),
                 evicted: 0,
+                evicted_own: 0,
                 was_evicted: 0,
             });
             row.pages += 1;
             add(&mut row.references, page.references);
             add(&mut row.misses, page.misses);
             row.evicted += page.evicted;
+            row.evicted_own += page.evicted_own;
             row.was_evicted += page.was_evicted;
         }
         let mut rows: Vec<OwnerRow> = rows.into_values().collect();
-        rows.sort_by_key(|row| Reverse((row.evicted + row.was_evicted, row.misses.total())));
+        rows.sort_by_key(|row| Reverse((row.involved(), row.misses.total())));
         rows
     }
 

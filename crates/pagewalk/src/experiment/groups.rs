@@ -42,6 +42,10 @@ fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::S
     let cores = 0..experiment.cores.map_or(0, usize::from);
     groups.extend(cores.map(|core| group("core", core.to_string(), of_core(&system.core_counts(core)[0]))));
     groups.extend(threads(&system.groups(), |space| program(space).filter(|_| takes_turns)));
+    if experiment.machines[0].data_side.is_some() {
+        // Data sides that are alone do not count them.
+        groups.iter_mut().for_each(|group| _ = group.metrics.remove("pages_touched"));
+    }
     groups
 }
 

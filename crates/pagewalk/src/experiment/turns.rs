@@ -219,8 +219,11 @@ fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts)
 }
 
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
-    let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
-    let (shared, alone, identified) = (walks("baseline"), walks("alone"), walks("identifiers"));
+    let found = |id: &str| what_if.iter().find(|row| row.id == id).map(|row| row.walks);
+    let walks = |id: &str| found(id).unwrap_or(0);
+    let (now, alone, identified) = (walks("baseline"), walks("alone"), walks("identifiers"));
+    // Global pages are no effect of turns.
+    let shared = found("no_global").unwrap_or(now);
     let all = count(shared);
     let does = match shared.cmp(&alone) {
         Ordering::Greater => format!("costs {} of {all} page walks", count(shared - alone)),
@@ -232,9 +235,15 @@ fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
         count(switches),
         count(alone)
     );
-    match identified == shared {
-        true => format!("{told}."),
-        false => format!("{told}; with an identifier for each process it would be {}.", count(identified)),
+    let global = match now == shared {
+        true => String::new(),
+        false => format!("; with global pages of files it is {}", count(now)),
+    };
+    match identified == now {
+        true => format!("{told}{global}."),
+        false => {
+            format!("{told}{global}; with an identifier for each process it would be {}.", count(identified))
+        }
     }
 }
 

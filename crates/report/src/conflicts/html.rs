@@ -71,12 +71,11 @@ fn cards(array: &ArrayResult) -> String {
 }
 
 const INVOLVEMENT: [(&str, bool); 5] =
-    [("code", true), ("data", true), ("evicted", true), ("was evicted", true), ("of misses", true)];
+    [("code", true), ("data", true), ("evicted", true), ("was evicted", true), ("involved", true)];
 
 fn owners(array: &ArrayResult) -> String {
     let row = |owner: &super::schema::OwnerRow| {
         let tag = if owner.kind == "object" { " <span class=\"tag measured\">can move</span>" } else { "" };
-        let involved = owner.evicted.saturating_add(owner.was_evicted);
         format!(
             "<tr><td class=\"name\">{}{tag}</td>{}{}{}{}{}{}</tr>",
             escape(&owner.name),
@@ -85,7 +84,7 @@ fn owners(array: &ArrayResult) -> String {
             number(&exact(owner.misses.data)),
             number(&exact(owner.evicted)),
             number(&exact(owner.was_evicted)),
-            number(&escape(&percent(array.share_of_misses(involved))))
+            number(&escape(&percent(array.share_of_misses(owner.involved()))))
         )
     };
     let rows: String = array.owners.iter().take(ROWS_SHOWN).map(row).collect();

@@ -130,10 +130,20 @@ pub struct OwnerRow {
     pub references: CodeAndData,
     /// Misses of its pages.
     pub misses: CodeAndData,
-    /// Evictions of other pages by its pages.
+    /// Evictions by its pages.
     pub evicted: u64,
-    /// Evictions of its pages by others.
+    /// Of these, evictions of its own pages.
+    #[serde(default)]
+    pub evicted_own: u64,
+    /// Evictions of its pages.
     pub was_evicted: u64,
+}
+
+impl OwnerRow {
+    /// Evictions that its pages took part in, each once.
+    pub fn involved(&self) -> u64 {
+        self.evicted.saturating_add(self.was_evicted).saturating_sub(self.evicted_own)
+    }
 }
 
 /// A page.

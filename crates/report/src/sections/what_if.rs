@@ -15,7 +15,8 @@ pub(super) const SECTION: Section = Section {
     lead: "Every alternative was simulated on the same references in the same run. Bars show modelled walk cycles; the \
            dashed line is the program as it is. What was counted only from some instruction on is compared with the \
            same stretch of the program as it is, and recolored pages with the same kernel's own frames. The memory \
-           price is what would newly be backed but never touched.",
+           price is what would newly be backed but never touched; of another kernel, what it backs and the program \
+           has not touched yet, at most.",
     terminal: Terminal::End,
     make,
 };

@@ -131,7 +131,7 @@ fn involvement(first: &str) -> Table {
         numbers("misses", WhenNarrow::Keep),
         numbers("evicted", WhenNarrow::Keep),
         numbers("was evicted", WhenNarrow::Keep),
-        numbers("of misses", WhenNarrow::Drop(1)),
+        numbers("involved", WhenNarrow::Drop(1)),
     ])
 }
 
@@ -140,14 +140,13 @@ fn owners(page: &mut Page, array: &ArrayResult) {
     let rows: Vec<&OwnerRow> = array.owners.iter().take(shown(page)).collect();
     for owner in &rows {
         let kind = if owner.kind == "object" { "can move" } else { "" };
-        let involved = owner.evicted.saturating_add(owner.was_evicted);
         table.row(vec![
             plain(printable(&owner.name)),
             Line::new(Style::Quiet, kind),
             plain(count(owner.misses.total())),
             plain(count(owner.evicted)),
             plain(count(owner.was_evicted)),
-            plain(percent(array.share_of_misses(involved))),
+            plain(percent(array.share_of_misses(owner.involved()))),
         ]);
     }
     page.table(table);

@@ -21,6 +21,7 @@ fn page(owner: &str, offset: Option<&str>, set: u64, evicted: u64, was_evicted: 
 
 pub fn result() -> ConflictsResult {
     let owner = |name: &str, kind: &str, evicted: u64| OwnerRow {
+        evicted_own: evicted / 2,
         name: name.into(),
         kind: kind.into(),
         pages: 3,

@@ -26,11 +26,14 @@ impl<O: Observer> Pass<O> {
         instructions: u64,
     ) {
         self.store.tallies[page as usize].add(fetch, cost.references, cost.cycles);
+        let first = &self.designs[0];
+        let leaf = first.sizes[first.page_size(&self.store, page)];
         let page = &self.store.pages[page as usize];
         let walk = Walk {
             process: self.store.asid,
             page: self.store.address(page.vpn),
             mapping: page.mapping,
+            leaf,
             fetch,
             references: cost.references,
             cycles: cost.cycles,
