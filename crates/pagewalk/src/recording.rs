@@ -5,12 +5,13 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::Output;
 use crate::stream::{Ending, WindowProgress, check_window, follow_ahead};
+use crate::traces::trace_file::create;
+pub use crate::traces::trace_file::output;
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
-use pagewalk_trace::pwt::{MAGIC_BYTES, Summary, Writer, begins};
+use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
@@ -27,42 +28,6 @@ pub struct WrittenTrace {
     /// What was lost of the stream.
     pub losses: Vec<String>,
     reached: WindowProgress,
-}
-
-/// The file for a program's first image; `plan` is the layout plan that the program runs by, if it has one. Only an
-/// older trace is replaced: the name may be that of the program, or of its source.
-///
-/// # Errors
-/// If the file cannot be written, or is something else.
-pub fn output(path: &Path, plan: Option<&Path>) -> Result<Output, Error> {
-    if path == Path::new("-") {
-        let why = "a trace goes to a file, and `-` names none";
-        return Err(Error::new(Fault::Usage, why).or("give a path, such as trace.pwt"));
-    }
-    if !may_replace(path) {
-        let why = format!("{} is no trace, and a trace would replace it", path.display());
-        return Err(Error::new(Fault::Usage, why).or("choose another name"));
-    }
-    Output::open_apart(path, plan)
-}
-
-/// Whether nothing but an older trace would be lost with a file's contents.
-fn may_replace(path: &Path) -> bool {
-    if !path.is_file() {
-        return true;
-    }
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES).read_to_end(&mut head));
-    // Writing tells what is wrong with a file that cannot be read.
-    read.is_err() || head.is_empty() || begins(&head)
-}
-
-/// The file of an image after the first.
-fn create(path: &Path) -> io::Result<File> {
-    if !may_replace(path) {
-        return Err(io::Error::new(ErrorKind::AlreadyExists, "it is no trace, and a trace would replace it"));
-    }
-    File::create(path)
 }
 
 /// Runs the program and records each process image: the first to `first`, the others to numbered files next to `path`.

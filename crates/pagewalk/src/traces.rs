@@ -3,6 +3,7 @@
 pub mod conversion;
 pub mod inputs;
 pub mod soundness;
+pub mod trace_file;
 
 use crate::error::Error;
 use crate::listener::{Bar, CountingReader, Listener, SilentListener};

@@ -135,6 +135,12 @@ fn a_recording_replaces_only_traces() {
     place.write("x.1.pwt", "text");
     let run = place.run(&["record", "-q", "-o", "x.pwt", "--", "sh", "-c", "true; /bin/true; true"]);
     assert!(run.stderr.contains("x.1.pwt: it is no trace"), "{}", run.stderr);
+    place.write("visits.txt", "1\n2\n");
+    place.write("notes.txt", "mine");
+    place
+        .run(&["trace", "import", "--format", "pages", "visits.txt", "-o", "notes.txt"])
+        .refuses(USAGE, &["notes.txt is no trace, and a trace would replace it"]);
+    assert_eq!(place.read("notes.txt"), b"mine");
     assert_eq!(place.read("x.1.pwt"), b"text");
     place.write("empty", "");
     for name in ["good.pwt", "empty"] {

@@ -1,7 +1,7 @@
 //! Converts traces to other tools' formats and to text, and back.
 
 use super::inputs::Inputs;
-use super::{TraceReader, open, tell_grain};
+use super::{TraceReader, open, tell_grain, trace_file};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
@@ -56,7 +56,7 @@ pub fn import(
         import::importer(name).ok_or_else(|| no_format(name, names()))
     };
     let format = format.map(importer).transpose()?;
-    let file = Output::open_apart(output, paths.iter().map(PathBuf::as_path))?;
+    let file = trace_file::output(output, paths.iter().map(PathBuf::as_path))?;
     // The name may stand for several files, so no file is close to it.
     let wrong = |why: &dyn Display| Error::new(Fault::BadInput, format!("{}: {why}", name.display()));
     let opened = import::open(files, format).map_err(|e| wrong(&e))?;
