@@ -190,15 +190,14 @@ impl HostMemory {
         let fault = FirstTouch::new(number, huge, owner, vma, populated, space.thp_disable());
         let hugetlb = fault.is_hugetlb() && self.maps_hugetlb && !populated;
         if hugetlb || self.policy.wants_huge(&fault) {
-            let mut region = self.region(&fault, hugetlb, space);
-            region.born = now;
+            let mut region = self.region(&fault, hugetlb, space, now);
             region.touch(place);
             self.regions.insert((number, mapping), region);
         }
     }
 
     /// A new huge region, without touched pages.
-    fn region(&self, fault: &FirstTouch<'_>, hugetlb: bool, space: &AddressSpace) -> Region {
+    fn region(&self, fault: &FirstTouch<'_>, hugetlb: bool, space: &AddressSpace, now: u64) -> Region {
         let owner = fault.mapping;
         let pages = 1 << self.paging.huge_order();
         let splits = hugetlb || self.policy.splits(owner);
@@ -210,7 +209,7 @@ impl HostMemory {
         Region {
             huge: true,
             hugetlb,
-            born: 0,
+            born: now,
             part: is_part.then(|| vec![false; pages]),
             keeps_name: self.policy.is_kernels(fault),
             untouched: match splits {
