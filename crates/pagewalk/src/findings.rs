@@ -154,11 +154,11 @@ impl Namer {
         findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
-        let waits = MachineWaits::new(findings);
+        let waits = MachineWaits::of(findings.waits(), machine);
         let mappings = self.mappings(findings, detail, &waits);
         let (mut functions, jit) = self.functions((pid, 0), findings.functions(), findings.space(), &waits);
         keep_costliest(&mut functions, detail.functions());
-        let (pages, pages_left_out) = page_rows(findings, &waits, detail);
+        let (pages, pages_left_out) = page_rows(findings.pages(), findings.space(), &waits, detail);
         let groups = threads(&findings.groups(), |_| None);
         let name = |mapping: MappingId| findings.space().info(mapping).name.clone();
         let colors = match detail {
@@ -189,8 +189,12 @@ impl Namer {
 }
 
 /// The pages with most walks and those that wait longest, and how many others have walks.
-fn page_rows(findings: &ProfileResult<'_>, waits: &MachineWaits, detail: Detail) -> (Vec<PageRow>, u64) {
-    let all = findings.pages();
+fn page_rows(
+    all: Vec<PageWalks>,
+    space: &AddressSpace,
+    waits: &MachineWaits,
+    detail: Detail,
+) -> (Vec<PageRow>, u64) {
     if detail != Detail::Full {
         return (Vec::new(), all.len() as u64);
     }
@@ -206,7 +210,7 @@ fn page_rows(findings: &ProfileResult<'_>, waits: &MachineWaits, detail: Detail)
     kept.extend(only_wait.map(|(mapping, page)| PageWalks { page, mapping, walks_fetch: 0, walks_data: 0 }));
     let row = |page: &PageWalks| PageRow {
         address: page.page.0,
-        mapping: findings.space().info(page.mapping).name.clone(),
+        mapping: space.info(page.mapping).name.clone(),
         process: None,
         walks_fetch: page.walks_fetch,
         walks_data: page.walks_data,

@@ -2,16 +2,16 @@
 
 use pagewalk_mm::MappingId;
 use pagewalk_report::schema::WaitCounts;
-use pagewalk_sim::{ProfileResult, Waits};
+use pagewalk_sim::Waits;
+use pagewalk_translate::MachineSpec;
 use pagewalk_units::VirtAddr;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Pages that results list because they wait, at most.
-const PAGES_MAX: usize = 200;
+pub(crate) const PAGES_MAX: usize = 200;
 
-/// The waits of the first machine; by default none are known.
-#[derive(Default)]
+/// The waits of a program on the first machine.
 pub(crate) struct MachineWaits {
     pages: BTreeMap<(MappingId, VirtAddr), Waits>,
     /// Levels of its caches; 0: it has none.
@@ -19,8 +19,10 @@ pub(crate) struct MachineWaits {
 }
 
 impl MachineWaits {
-    pub fn new(findings: &ProfileResult<'_>) -> MachineWaits {
-        MachineWaits { pages: findings.waits(), levels: findings.cache_levels() }
+    /// What pages missed in the caches of a machine, by mapping and address.
+    pub fn of(pages: BTreeMap<(MappingId, VirtAddr), Waits>, machine: &MachineSpec) -> MachineWaits {
+        let levels = machine.caches.iter().map(|cache| usize::from(cache.level));
+        MachineWaits { pages, levels: levels.max().unwrap_or(0) }
     }
 
     /// What pages missed, by mapping and address.
@@ -40,9 +42,9 @@ impl MachineWaits {
 
     /// Adds waits to a row's.
     pub fn add(&self, sum: &mut Option<WaitCounts>, waits: &Waits) {
-        let Some(sum) = sum else { return };
-        sum.misses.iter_mut().zip(waits.misses).for_each(|(sum, own)| *sum += own);
-        sum.stall_cycles = sum.stall_cycles.saturating_add(waits.cycles);
+        if let (Some(sum), Some(own)) = (sum, self.counts(waits)) {
+            sum.add(&own);
+        }
     }
 
     pub fn of_page(&self, mapping: MappingId, page: VirtAddr) -> Option<WaitCounts> {

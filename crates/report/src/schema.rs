@@ -327,6 +327,14 @@ pub struct WaitCounts {
     pub stall_cycles: u64,
 }
 
+impl WaitCounts {
+    /// Adds others, of the same machine.
+    pub fn add(&mut self, other: &WaitCounts) {
+        self.misses.iter_mut().zip(&other.misses).for_each(|(sum, own)| *sum += own);
+        self.stall_cycles = self.stall_cycles.saturating_add(other.stall_cycles);
+    }
+}
+
 macro_rules! walks_of {
     ($($row:ty),*) => { $(impl $row {
         /// All walks.

@@ -98,6 +98,8 @@ impl ReferenceWaits {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Wait<'a> {
+    /// The running process.
+    pub process: Asid,
     /// First byte of the base page.
     pub page: VirtAddr,
     /// A small number that only this page has until it is unmapped; none if nothing has translated the page.
@@ -114,14 +116,16 @@ pub struct Wait<'a> {
 
 /// Observes every walk of the first machine, on all of its cores, and every miss of its caches of memory.
 pub trait Observer: Send {
-    /// Whether it hears of misses of caches.
-    const OBSERVES_WAITS: bool = false;
-
     /// A walk happened. `space` is the address space at that moment.
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
 
     /// Code of a process in this range may change from now on.
     fn on_lost_code(&mut self, _process: Asid, _range: Range<u64>) {}
+
+    /// Whether it is to hear of misses of caches.
+    fn hears_waits(&self) -> bool {
+        false
+    }
 
     /// A wait in the [page](Wait::page_id) comes soon: an observer may prefetch what it needs then.
     fn expect_wait(&self, _page_id: u32) {}

@@ -3,9 +3,9 @@
 //! References, touched pages and mappings are the programs' own, whatever the machines and the arrangement. So a pass
 //! over a plain machine counts them, beside the engine that simulates the first machine and tells of its walks.
 
-use crate::attribution::{MappingCounts, NoObserver, PageWalks};
+use crate::attribution::{MappingCounts, NoObserver, PageWalks, Waits};
 use crate::pass::Pass;
-use crate::profile::{FunctionWalks, HeatMap, Makers, PageWalk, ProgramFindings, nameless};
+use crate::profile::{FunctionWalks, HeatMap, Makers, PageWait, PageWalk, ProgramFindings, nameless};
 use crate::spec::DesignSpec;
 use crate::store::Tally;
 use pagewalk_mm::{AddressSpace, MappingId};
@@ -30,12 +30,18 @@ pub(crate) struct Census {
 struct Program {
     makers: Makers<MappingId>,
     pages: FxHashMap<(VirtAddr, MappingId), Tally>,
+    waits: FxHashMap<(MappingId, VirtAddr), Waits>,
     heat: HeatMap,
 }
 
 impl Program {
     fn new(base: PageSize) -> Program {
-        Program { makers: Makers::default(), pages: FxHashMap::default(), heat: HeatMap::new(base) }
+        Program {
+            makers: Makers::default(),
+            pages: FxHashMap::default(),
+            waits: FxHashMap::default(),
+            heat: HeatMap::new(base),
+        }
     }
 
     /// Pages with walks, costliest first.
@@ -90,6 +96,16 @@ impl Census {
         }
     }
 
+    /// The same with waits.
+    pub fn waited(&mut self, waits: impl Iterator<Item = PageWait>) {
+        let Census { pass, programs } = self;
+        let runs = pass.store.asid;
+        let Some(program) = programs.get_mut(&runs) else { return };
+        for PageWait { page, waits, .. } in waits.filter(|wait| wait.process == runs) {
+            program.waits.entry((pass.mapping_of(page), page)).or_default().add_reference(waits);
+        }
+    }
+
     /// What each program did so far, in order. `functions` tells its walks by function.
     pub fn programs(&mut self, functions: impl Fn(Asid) -> Vec<FunctionWalks>) -> Vec<ProgramFindings<'_>> {
         let Census { pass, programs } = self;
@@ -117,6 +133,7 @@ impl Census {
                 functions: functions(process),
                 mappings,
                 pages: program.pages(),
+                waits: program.waits.iter().map(|(&at, &waits)| (at, waits)).collect(),
                 heat: &program.heat,
                 space: pass.space_of(process),
                 makers: &program.makers,

@@ -189,7 +189,8 @@ impl Player {
     /// Passes new walks on to the census.
     fn note_walks(&mut self) {
         if let (Some(walks), Some(census)) = (self.engine.walks(), &mut self.census) {
-            census.walked(walks.take_new());
+            census.walked(walks.take_walks());
+            census.waited(walks.take_waits());
         }
     }
 

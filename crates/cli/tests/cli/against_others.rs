@@ -48,10 +48,11 @@ pub const PROGRAMS: [(&str, &str); 2] = [
 /// What a tool of Valgrind's prints to stderr about `program`.
 pub fn valgrind(place: &Place, program: &str, options: &[&str]) -> String {
     let engine = engine();
-    let mut command = Command::new(engine.launcher());
+    // As under the engine, this variable is the last.
+    let mut command = Command::new("/usr/bin/env");
+    command.arg(format!("VALGRIND_LIB={}", engine.folder().display())).arg(engine.launcher());
     command.arg("--command-line-only=yes").arg("--vgdb=no").args(options).arg("--").arg(program);
     place.settle(&mut command);
-    command.env("VALGRIND_LIB", engine.folder());
     String::from_utf8(command.output().expect("Valgrind starts").stderr).expect("Valgrind prints plain text")
 }
 

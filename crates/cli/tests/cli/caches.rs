@@ -249,9 +249,9 @@ fn a_profile_says_who_waits_for_caches() {
     assert!(page.contains("id=\"waits\"") && page.contains("level-3 cache misses"));
 }
 
-/// Another kernel beside the host's changes nobody's waits.
+/// Another kernel beside the host's changes nobody's waits, nor does an arrangement of one program.
 #[test]
-fn kernels_leave_waits_as_they_are() {
+fn kernels_and_arrangements_leave_waits_as_they_are() {
     let place = Place::with_trace();
     let attribution = |more: &[&str]| {
         let simulate = ["simulate", "-q", "--json", "-m", "zen4+caches", "good.pwt"];
@@ -262,6 +262,21 @@ fn kernels_leave_waits_as_they_are() {
     assert_eq!(attribution(&["--os", "linux"]), alone);
     assert_eq!(attribution(&["--os", "linux", "--what-if"]), alone);
     assert_eq!(attribution(&["--os", "linux", "-m", "karakostas_4k", "-m", "zen4"]), alone);
+    // Rows name their program in turns, and there are groups.
+    let plain = |mut attribution: Value| {
+        let parts = attribution.as_object_mut().unwrap();
+        ["groups", "colors"].iter().for_each(|part| _ = parts.remove(*part));
+        for rows in ["mappings", "pages"] {
+            let rows = parts[rows].as_array_mut().unwrap().iter_mut();
+            rows.for_each(|row| _ = row.as_object_mut().unwrap().remove("process"));
+        }
+        attribution
+    };
+    for arrangement in [&["--cores", "2"][..], &["--quantum", "1000000000"]] {
+        assert_eq!(plain(attribution(arrangement)), plain(alone.clone()), "{arrangement:?}");
+    }
+    let colors = attribution(&["--cores", "2"])["colors"].clone();
+    assert!(colors.is_object() && colors == alone["colors"], "{colors}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn in_child(
     let (mark, error) = match outcome {
         Err(error) => (BEFORE_EXEC, error),
         Ok(()) => {
-            // Rust programs ignore SIGPIPE, and exec keeps that.
+            // Rust programs ignore SIGPIPE, whatever their parents did.
             let action = if ignores_broken_pipes() { IGNORED } else { DEFAULT_ACTION };
             // SAFETY: neither is a function of ours.
             unsafe { signal(sys::SIGPIPE, action) };

@@ -20,7 +20,7 @@ pub fn payers(
     system: &mut sim::Simulation,
 ) -> Payers {
     let owners = if experiment.sharing.is_some() { programs(headers) } else { Vec::new() };
-    let mut payers = namer.programs(headers, system.programs(), &owners, detail);
+    let mut payers = namer.programs(&experiment.machines[0], headers, system.programs(), &owners, detail);
     if !experiment.machines[0].has_segment() {
         payers.attribution.groups = groups(experiment, headers, system);
     }

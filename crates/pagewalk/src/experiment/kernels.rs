@@ -112,16 +112,8 @@ impl PassResult {
         }
         let all = &experiment.machines;
         if experiment.profiles_beside() {
-            // Without alternatives it only tells who waits on the first machine.
-            let profiled = if experiment.what_if { all } else { &all[..1] };
-            let (mut process, ending) =
-                profile::once(experiment, profiled, source, (namer, detail), Some(&mut pass));
+            let (process, ending) = profile::once(experiment, all, source, (namer, detail), Some(&mut pass));
             let counts = pass.finish();
-            if !experiment.what_if {
-                process.machines = rows::machines(all, &counts, None, &[]);
-                process.what_if = bounds(&counts[0]);
-                process.advice.clear();
-            }
             return PassResult { process, ending, counts };
         }
         let mut pass = pass.keeping_walks();

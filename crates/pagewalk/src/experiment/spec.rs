@@ -71,12 +71,9 @@ impl Experiment {
         self.is_alone() && may_be_huge && whole.next().is_some_and(|machine| !Profile::suits(machine))
     }
 
-    /// Whether a profile follows a lone stream beside a simulation of its machines: it has alternatives, and says who
-    /// waits for caches.
+    /// Whether a profile follows a lone stream beside a simulation of its machines: it has alternatives.
     pub(super) fn profiles_beside(&self) -> bool {
-        let first = &self.machines[0];
-        let waits = first.data_side.is_none() && !first.caches.is_empty();
-        !self.is_in_order() && (self.what_if || waits)
+        self.what_if && !self.is_in_order()
     }
 
     /// Whether alternatives are simulated in order, not by a profile.

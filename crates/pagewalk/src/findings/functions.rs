@@ -105,6 +105,9 @@ pub(super) fn joined(rows: Vec<FunctionRow>) -> Vec<FunctionRow> {
         known.walks_fetch += row.walks_fetch;
         known.walks_data += row.walks_data;
         known.walk_cycles = known.walk_cycles.saturating_add(row.walk_cycles);
+        if let (Some(known), Some(row)) = (&mut known.waits, &row.waits) {
+            known.add(row);
+        }
     }
     all.sort_by_key(|row| Reverse(row.walk_cycles));
     all

@@ -1,12 +1,14 @@
 //! Who pays in the programs of an arrangement.
 
 use super::functions::{joined, keep_costliest, no_jit_names};
-use super::{Detail, MADE_BY_MAX, Namer, PAGES_MAX, heat, mappings};
+use super::{Detail, MADE_BY_MAX, Namer, PAGES_MAX, heat, mappings, page_rows};
+use crate::colors::color_misses;
 use crate::makers::made_by;
-use crate::waits::MachineWaits;
+use crate::waits::{self, MachineWaits};
 use pagewalk_report::schema::{Attribution, Heat, MappingRow, PageRow};
 use pagewalk_sim::ProgramFindings;
 use pagewalk_trace::StreamHeader;
+use pagewalk_translate::MachineSpec;
 use std::cmp::Reverse;
 use std::sync::PoisonError;
 
@@ -21,54 +23,57 @@ pub struct Payers {
 }
 
 impl Namer {
-    /// Mappings, functions and pages of programs, costliest first. `headers`: of their streams, by process. `owners`:
-    /// their names, if several take turns.
+    /// Mappings, functions and pages of programs on a machine, costliest first. `headers`: of their streams, by process.
+    /// `owners`: their names, if several take turns.
     pub fn programs(
         &self,
+        machine: &MachineSpec,
         headers: &[StreamHeader],
         programs: Vec<ProgramFindings<'_>>,
         owners: &[String],
         detail: Detail,
     ) -> Payers {
         let mut payers = Payers::default();
-        let Attribution { mappings: named, functions, pages, pages_left_out, .. } = &mut payers.attribution;
+        let Attribution { mappings: named, functions, pages, pages_left_out, colors, .. } =
+            &mut payers.attribution;
         let is_lone = owners.is_empty() && programs.len() == 1;
-        let kept = if detail == Detail::Full { PAGES_MAX } else { 0 };
         for mut of in programs {
             let number = of.process.index();
             let pid = headers.get(number).map_or(0, |header| header.pid);
             let owner = owners.get(number).cloned();
-            let own = self.mappings_of(&mut of, detail).into_iter();
+            let waits = MachineWaits::of(std::mem::take(&mut of.waits), machine);
+            let own = self.mappings_of(&mut of, &waits, detail).into_iter();
             named.extend(own.map(|row| MappingRow { process: owner.clone(), ..row }));
-            let (rows, jit) = self.functions((pid, number), of.functions, of.space, &MachineWaits::default());
+            let (rows, jit) = self.functions((pid, number), of.functions, of.space, &waits);
             functions.extend(rows);
             payers.losses.extend(jit.map(|error| no_jit_names(&error)));
-            *pages_left_out += of.pages.len() as u64;
-            pages.extend(of.pages.iter().take(kept).map(|page| PageRow {
-                address: page.page.0,
-                mapping: of.space.info(page.mapping).name.clone(),
-                process: owner.clone(),
-                walks_fetch: page.walks_fetch,
-                walks_data: page.walks_data,
-                waits: None,
-            }));
+            let (own, left_out) = page_rows(of.pages, of.space, &waits, detail);
+            *pages_left_out += left_out;
+            pages.extend(own.into_iter().map(|row| PageRow { process: owner.clone(), ..row }));
             if is_lone && detail == Detail::Full {
                 payers.heat = heat(of.heat, of.space);
+                *colors = color_misses(machine, waits.pages(), |id| of.space.info(id).name.clone());
             }
         }
         named.sort_by_key(|row| Reverse(row.walk_cycles));
         *functions = joined(std::mem::take(functions));
         keep_costliest(functions, detail.functions());
         payers.losses.extend(self.unnamed(functions));
-        pages.sort_by_key(|page| Reverse(page.walks_fetch + page.walks_data));
-        pages.truncate(kept);
-        *pages_left_out -= pages.len() as u64;
+        *pages_left_out += keep_costliest_pages(pages);
         payers
     }
 
     /// A program's mappings, with the makers of the costliest.
-    fn mappings_of(&self, of: &mut ProgramFindings<'_>, detail: Detail) -> Vec<MappingRow> {
+    fn mappings_of(
+        &self,
+        of: &mut ProgramFindings<'_>,
+        waits: &MachineWaits,
+        detail: Detail,
+    ) -> Vec<MappingRow> {
         let mut rows = mappings(std::mem::take(&mut of.mappings), of.space);
+        for (id, row) in &mut rows {
+            row.waits = waits.of_mapping(*id);
+        }
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let many = if detail == Detail::Full { MADE_BY_MAX } else { 5 };
         for (id, row) in rows.iter_mut().take(many) {
@@ -76,4 +81,18 @@ impl Namer {
         }
         rows.into_iter().map(|(_, row)| row).collect()
     }
+}
+
+/// Keeps the pages of several programs that have most walks, and those that wait longest. Returns how many others have
+/// walks.
+fn keep_costliest_pages(pages: &mut Vec<PageRow>) -> u64 {
+    let walks = |page: &PageRow| page.walks_fetch + page.walks_data;
+    let waits = |page: &PageRow| page.waits.as_ref().map_or(0, |waits| waits.stall_cycles);
+    pages.sort_by_key(|page| Reverse((waits(page), walks(page))));
+    let mut rest = pages.split_off(pages.len().min(waits::PAGES_MAX));
+    rest.sort_by_key(|page| Reverse(walks(page)));
+    let left_out = rest.split_off(rest.len().min(PAGES_MAX));
+    pages.append(&mut rest);
+    pages.sort_by_key(|page| Reverse(walks(page)));
+    left_out.iter().filter(|page| walks(page) > 0).count() as u64
 }

@@ -227,12 +227,12 @@ impl<O: Observer> Pass<O> {
     fn feed_observed(&mut self, passed: &[PassedAt], waited: &WaitingWalks, batch: &Batch<'_>) {
         let Pass { designs, store, process, observer, .. } = self;
         let Design { memory: Some(memory), counts, .. } = &mut designs[0] else { return };
-        let mut walks = Vec::new();
+        let (mut walks, hears_waits) = (Vec::new(), observer.hears_waits());
         let mut waiting =
             WaitingNews { store, process, observer, batch, span: 0, news: Vec::with_capacity(TOGETHER) };
         let wait = |moment: Moment, waits: ReferenceWaits| waiting.add(moment, waits);
         let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
-        if O::OBSERVES_WAITS {
+        if hears_waits {
             memory.take_passed::<true>(passed, waited, wait, walk);
         } else {
             memory.take_passed::<false>(passed, waited, wait, walk);

@@ -221,6 +221,7 @@ pub(crate) fn wait<'a>(
 ) -> Wait<'a> {
     let mapping = page.map(|page| store.pages[page as usize].mapping);
     Wait {
+        process: store.asid,
         page: store.address(store.paging.base().number(as_recorded(at))),
         page_id: page,
         mapping: mapping.unwrap_or(MappingId::UNKNOWN),
@@ -329,7 +330,7 @@ impl<O: Observer> Pass<O> {
         let stretch = Stretch { batch, lines: &process.lines, asid: store.asid, from, to };
         for design in bits(sets.whole_caches & sets.active) {
             let Some(memory) = &mut designs[design].memory else { continue };
-            if design > 0 || !O::OBSERVES_WAITS {
+            if design > 0 || !observer.hears_waits() {
                 stretch.replay(&mut Unobserved(memory));
                 continue;
             }

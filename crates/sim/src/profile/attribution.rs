@@ -25,8 +25,6 @@ impl Attribution {
 }
 
 impl Observer for Attribution {
-    const OBSERVES_WAITS: bool = true;
-
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.functions.add(walk, space);
         self.heat.add(walk.page, walk.mapping, walk.instructions);
@@ -34,6 +32,10 @@ impl Observer for Attribution {
 
     fn on_lost_code(&mut self, _process: Asid, range: Range<u64>) {
         self.functions.forget(range);
+    }
+
+    fn hears_waits(&self) -> bool {
+        true
     }
 
     fn expect_wait(&self, page_id: u32) {

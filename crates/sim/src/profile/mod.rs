@@ -14,7 +14,7 @@ pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 pub use makers::{CodePlace, Maker, Makers};
 pub use programs::ProgramFindings;
-pub(crate) use programs::{PageWalk, Programs};
+pub(crate) use programs::{PageWait, PageWalk, Programs};
 pub use trials::Alternative;
 
 use crate::alternatives::{AlternativeKind, alternatives};

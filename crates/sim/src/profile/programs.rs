@@ -3,7 +3,7 @@
 use super::functions::{FunctionWalks, Functions};
 use super::heat::HeatMap;
 use super::makers::{Maker, Makers};
-use crate::attribution::{MappingCounts, Observer, PageWalks, Walk};
+use crate::attribution::{MappingCounts, Observer, PageWalks, ReferenceWaits, Wait, Waits, Walk};
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_translate::Asid;
 use pagewalk_units::VirtAddr;
@@ -21,6 +21,8 @@ pub struct ProgramFindings<'a> {
     pub mappings: BTreeMap<MappingId, MappingCounts>,
     /// Pages with walks, costliest first.
     pub pages: Vec<PageWalks>,
+    /// What references to each page miss in caches of memory, by mapping and ascending address.
+    pub waits: BTreeMap<(MappingId, VirtAddr), Waits>,
     /// Walks over address space and time.
     pub heat: &'a HeatMap,
     /// Its address space at the end.
@@ -47,17 +49,26 @@ pub(crate) struct PageWalk {
     pub instructions: u64,
 }
 
-/// What an engine keeps of walks; by default nothing.
+/// What a program's reference to a page missed in caches of memory.
+pub(crate) struct PageWait {
+    pub process: Asid,
+    pub page: VirtAddr,
+    pub waits: ReferenceWaits,
+}
+
+/// What an engine keeps of walks and waits; by default nothing.
 #[derive(Default)]
 pub(crate) struct Programs {
     is_kept: bool,
     functions: FxHashMap<Asid, Functions>,
     /// Walks that nobody has taken.
-    new: Vec<PageWalk>,
+    walks: Vec<PageWalk>,
+    /// Waits that nobody has taken.
+    waits: Vec<PageWait>,
 }
 
 impl Programs {
-    /// From now on keeps all walks.
+    /// From now on keeps all walks and waits.
     pub fn keep(&mut self) {
         self.is_kept = true;
     }
@@ -68,8 +79,13 @@ impl Programs {
     }
 
     /// Takes the walks since the last call.
-    pub fn take_new(&mut self) -> impl Iterator<Item = PageWalk> {
-        self.new.drain(..)
+    pub fn take_walks(&mut self) -> impl Iterator<Item = PageWalk> {
+        self.walks.drain(..)
+    }
+
+    /// Takes the waits since the last call.
+    pub fn take_waits(&mut self) -> impl Iterator<Item = PageWait> {
+        self.waits.drain(..)
     }
 
     /// Walks of a process by instruction, by ascending address.
@@ -85,7 +101,17 @@ impl Observer for Programs {
         }
         self.functions.entry(walk.process).or_default().add(walk, space);
         let &Walk { process, page, fetch, references, cycles, instructions, .. } = walk;
-        self.new.push(PageWalk { process, page, fetch, references, cycles, instructions });
+        self.walks.push(PageWalk { process, page, fetch, references, cycles, instructions });
+    }
+
+    fn hears_waits(&self) -> bool {
+        self.is_kept
+    }
+
+    fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
+        let &Wait { process, page, waits, .. } = wait;
+        self.functions.entry(process).or_default().add_wait(wait, space);
+        self.waits.push(PageWait { process, page, waits });
     }
 
     fn on_lost_code(&mut self, process: Asid, range: Range<u64>) {

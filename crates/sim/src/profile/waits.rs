@@ -65,12 +65,6 @@ impl ProfileResult<'_> {
         let all = &self.profile.pass.observer().waits.rows;
         all.iter().map(|&((page, mapping), waits)| ((mapping, page), waits)).collect()
     }
-
-    /// Levels of the first machine's caches of memory; 0 if it has none.
-    pub fn cache_levels(&self) -> usize {
-        let caches = &self.profile.pass.designs[0].machine.caches;
-        caches.iter().map(|cache| usize::from(cache.level)).max().unwrap_or(0)
-    }
 }
 
 #[cfg(test)]
@@ -78,6 +72,7 @@ mod tests {
     use super::*;
     use crate::attribution::ReferenceWaits;
     use pagewalk_trace::{Block, BlockEnd};
+    use pagewalk_translate::Asid;
 
     /// Ids are used again: by another page, and by the same page under another mapping.
     #[test]
@@ -88,7 +83,8 @@ mod tests {
         let mut add = |page: u64, mapping: u32, page_id: Option<u32>, cycles: u64| {
             let waits = ReferenceWaits::of_cycles(cycles);
             let (page, instruction, mapping) = (VirtAddr(page << 12), VirtAddr(0), MappingId(mapping));
-            all.add(&Wait { page, page_id, mapping, instruction, block: &block, waits });
+            let process = Asid::default();
+            all.add(&Wait { process, page, page_id, mapping, instruction, block: &block, waits });
         };
         add(7, 0, Some(3), 1);
         add(8, 0, Some(3), 10);

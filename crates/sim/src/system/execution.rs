@@ -65,6 +65,7 @@ impl System {
             if hits == Some(refs.len()) {
                 self.known.repeated(FETCH, head.translations);
                 self.through_caches(own, refs);
+                self.observe(batch, span);
                 continue;
             }
             let (block, hits) = (BlockRef { batch, id }, hits.unwrap_or(0));
@@ -118,8 +119,8 @@ impl System {
     /// Sends a block whose references each lie in a page through the caches of memory, if there are some.
     #[inline(always)]
     fn through_caches(&mut self, runs: &[LineRun], refs: &[Ref]) {
-        if self.frames.exist() {
-            return self.through_frames(runs, refs);
+        if self.frames.exist() || self.observed.is_some() && self.tlbs().memory.is_some() {
+            return self.one_by_one(runs, refs);
         }
         let asid = self.asid;
         if let Some(memory) = &mut self.tlbs().memory {
@@ -127,17 +128,20 @@ impl System {
         }
     }
 
-    fn through_frames(&mut self, runs: &[LineRun], refs: &[Ref]) {
+    fn one_by_one(&mut self, runs: &[LineRun], refs: &[Ref]) {
         let mut next = 0;
         for (index, run) in runs.iter().enumerate() {
             self.tlbs().executed();
+            self.at = CodePosition::Instruction(run.instruction);
             self.access_quietly(Kind::Fetch, run.address, run.bytes);
             self.tlbs().fetched(run.repeats);
             let end = runs.get(index + 1).map_or(refs.len(), |next| refs.len().min(next.site as usize));
-            for record in &refs[next..end] {
+            while next < end {
+                let record = refs[next];
+                self.at = CodePosition::Site(next);
                 self.access_quietly(record.kind(), record.address(), record.size().bytes());
+                next += 1;
             }
-            next = end;
         }
     }
 
@@ -223,7 +227,7 @@ impl System {
             let mut fetched = 1;
             while next < end {
                 if changes == self.known.changes() && self.frames.are_watched() && self.repeats_fetch(run) {
-                    let (done, told) = self.hit_quietly(&refs[next..end], pages);
+                    let (done, told) = self.hit_quietly(&refs[..end], next, pages);
                     next += done;
                     if let Some(vpn) = told {
                         let due = run.fetches_before(block.instruction_after(next - 1)).max(fetched);
@@ -250,21 +254,22 @@ impl System {
     }
 
     /// Executes data references as long as they hit, up to one of which the kernel must hear, as the watched cache did
-    /// something. Returns their number, and that one's page. Fetches wait beside them.
+    /// something. `first` of `refs` is the first. Returns their number, and that one's page. Fetches wait beside them.
     #[inline(always)]
-    fn hit_quietly(&mut self, refs: &[Ref], pages: PageGrain) -> (usize, Option<u64>) {
-        for (index, &record) in refs.iter().enumerate() {
+    fn hit_quietly(&mut self, refs: &[Ref], first: usize, pages: PageGrain) -> (usize, Option<u64>) {
+        for (index, &record) in refs[first..].iter().enumerate() {
             let hits =
                 self.known.repeat(&[record], pages) == 1 || self.fetches_wait && self.hits(record, pages);
             if !hits {
                 return (index, None);
             }
             self.clock.data_references += 1;
+            self.at = CodePosition::Site(first + index);
             if self.access_quietly(record.kind(), record.address(), record.size().bytes()) {
                 return (index + 1, Some(self.machine().paging.base().number(record.address())));
             }
         }
-        (refs.len(), None)
+        (refs.len() - first, None)
     }
 
     /// Fetches an instruction. Returns the cached translations' `changes` as they were when caches saw it.
@@ -299,8 +304,8 @@ impl System {
     }
 
     fn data_through_caches(&mut self, record: Ref, site: usize, is_translated: bool) -> Option<()> {
+        self.at = CodePosition::Site(site);
         if !is_translated {
-            self.at = CodePosition::Site(site);
             self.data(record)?;
         }
         self.access(record.kind(), record.address(), record.size().bytes().into());

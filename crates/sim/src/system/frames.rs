@@ -3,6 +3,7 @@
 use super::System;
 use super::kernel::OwnMemory;
 use super::process::{Memory, Process};
+use super::walks::PlacedWait;
 use crate::caches::logical;
 use pagewalk_cache::{CacheAddress, LineAccess, Requester};
 use pagewalk_mm::frames::{Frame, FrameMove};
@@ -109,8 +110,8 @@ impl System {
     #[inline]
     pub(super) fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
         if !self.frames.exist {
-            let address = CacheAddress::same(logical(self.asid, address));
-            return self.tlbs().access(kind, address, bytes);
+            let at = CacheAddress::same(logical(self.asid, address));
+            return self.access_caches(kind, at, address, bytes);
         }
         let base = self.machine().paging.base();
         let (mut start, end) = (address.0, address.0 + bytes.max(1));
@@ -125,7 +126,7 @@ impl System {
     #[inline(always)]
     fn access_page(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
         let at = self.cache_address(address);
-        self.tlbs().access(kind, at, bytes);
+        self.access_caches(kind, at, address, bytes);
         let base = self.machine().paging.base();
         self.tell_cache_accesses(base.number(address));
     }
@@ -134,9 +135,26 @@ impl System {
     #[inline(always)]
     pub(super) fn access_quietly(&mut self, kind: Kind, address: VirtAddr, bytes: u32) -> bool {
         let at = self.cache_address(address);
-        let tlbs = self.tlbs();
-        tlbs.access(kind, at, bytes.into());
-        tlbs.hierarchy().is_some_and(|hierarchy| hierarchy.has_logged())
+        self.access_caches(kind, at, address, bytes.into());
+        self.tlbs().hierarchy().is_some_and(|hierarchy| hierarchy.has_logged())
+    }
+
+    /// Gives a reference to `address` to the caches, and keeps what it misses if who pays is kept.
+    #[inline(always)]
+    fn access_caches(&mut self, kind: Kind, at: CacheAddress, address: VirtAddr, bytes: u64) {
+        match self.observed.is_some() {
+            true => self.access_telling(kind, at, address, bytes),
+            false => self.tlbs().access(kind, at, bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn access_telling(&mut self, kind: Kind, at: CacheAddress, address: VirtAddr, bytes: u64) {
+        let memory = self.tlbs().memory.as_mut();
+        let waits = memory.and_then(|memory| memory.access_telling(kind, at, bytes));
+        if let (Some(waits), Some(observed)) = (waits, &mut self.observed) {
+            observed.note_wait(PlacedWait { address, waits, at: self.at });
+        }
     }
 
     /// Reports accesses of the watched cache by a reference to a page, or by its walk.

@@ -1,10 +1,11 @@
 //! What is kept of walks.
 
 use super::System;
-use crate::attribution::{Observer, Walk, lost_code};
+use crate::attribution::{Observer, ReferenceWaits, Wait, Walk, lost_code};
 use crate::caches::WalkCost;
 use crate::classes::FETCH;
 use crate::moment::CodePosition;
+use crate::pages::as_recorded;
 use crate::pass::ReferencePlace;
 use crate::profile::Programs;
 use pagewalk_mm::MappingId;
@@ -20,17 +21,34 @@ pub(super) struct PlacedWalk {
     pub at: CodePosition,
 }
 
-/// What is kept of walks.
+/// A reference of the block that runs, and what it missed in caches of memory.
+pub(super) struct PlacedWait {
+    pub address: VirtAddr,
+    pub waits: ReferenceWaits,
+    pub at: CodePosition,
+}
+
+/// What is kept of walks and waits.
 #[derive(Default)]
 pub(super) struct Observed {
     programs: Programs,
     /// Walks of the block that runs, in order.
     walks: Vec<PlacedWalk>,
+    /// Waits of the same.
+    waits: Vec<PlacedWait>,
 }
 
 impl Observed {
     pub fn note(&mut self, walk: PlacedWalk) {
         self.walks.push(walk);
+    }
+
+    pub fn note_wait(&mut self, wait: PlacedWait) {
+        self.waits.push(wait);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.walks.is_empty() && self.waits.is_empty()
     }
 }
 
@@ -45,10 +63,10 @@ impl System {
         self.observed.as_mut().map(|observed| &mut observed.programs)
     }
 
-    /// Tells the observer of the walks of a block that has run, that of a span.
+    /// Tells the observer of the walks and waits of a block that has run, that of a span.
     #[inline]
     pub(super) fn observe(&mut self, batch: &Batch<'_>, span: usize) {
-        if self.observed.as_ref().is_some_and(|observed| !observed.walks.is_empty()) {
+        if self.observed.as_ref().is_some_and(|observed| !observed.is_empty()) {
             self.observe_walks(batch, span);
         }
     }
@@ -76,6 +94,20 @@ impl System {
                 instructions,
             };
             observed.programs.on_walk(&walk, space);
+        }
+        for PlacedWait { address, waits, at } in observed.waits.drain(..) {
+            let place = ReferencePlace { batch, span, at, ahead: &[] };
+            let wait = Wait {
+                process,
+                page: VirtAddr(base.number(as_recorded(address)) << base.shift()),
+                page_id: None,
+                // The census knows it.
+                mapping: MappingId::UNKNOWN,
+                instruction: place.instruction(),
+                block: place.block(),
+                waits,
+            };
+            observed.programs.on_wait(&wait, space);
         }
         self.observed = Some(observed);
     }

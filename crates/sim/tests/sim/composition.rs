@@ -12,7 +12,7 @@ use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::{FullMemoryAction, MappingId, MemoryRules, OsKernel, OsSpec, Small, ThpMode};
 use pagewalk_sim::{
     Arrangement, DataSideTotals, DesignCounts, DesignSpec, FunctionWalks, Library, MappingCounts, PageWalks,
-    Profile, ProgramFindings, Simulation, Structures, System, held_orders,
+    Profile, ProgramFindings, Simulation, Structures, System, Waits, held_orders,
 };
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -110,6 +110,7 @@ struct Payers {
     functions: Vec<FunctionWalks>,
     mappings: BTreeMap<MappingId, MappingCounts>,
     pages: Vec<PageWalks>,
+    waits: BTreeMap<(MappingId, VirtAddr), Waits>,
     heat: Vec<(VirtAddr, MappingId, Vec<u64>)>,
 }
 
@@ -123,6 +124,7 @@ fn payers(experiment: &mut Simulation, first: &DesignCounts) -> Vec<Payers> {
         functions: of.functions,
         mappings: of.mappings,
         pages: of.pages,
+        waits: of.waits,
     };
     let all: Vec<Payers> = experiment.programs().into_iter().map(of).collect();
     let was_killed = first.kernel.as_ref().is_some_and(|kernel| kernel.killed.is_some());

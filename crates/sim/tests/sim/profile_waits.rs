@@ -5,7 +5,7 @@ use crate::random::{Random, cases};
 use crate::slow::feed;
 use pagewalk_cache::{CacheSpec, Requester, StoreRule};
 use pagewalk_mm::ThpMode;
-use pagewalk_sim::{DesignCounts, Profile, Waits};
+use pagewalk_sim::{Arrangement, DesignCounts, HostKernel, Profile, Simulation, Waits};
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
 
@@ -42,6 +42,20 @@ fn check(seed: u64) {
     assert_eq!(sum(&mut findings.waits().into_values()), expected, "pages (seed {seed})");
     let functions = findings.functions();
     assert_eq!(sum(&mut functions.iter().map(|row| row.waits)), expected, "instructions (seed {seed})");
+    // In every arrangement, by either engine.
+    for arrangement in [
+        Arrangement::default(),
+        Arrangement { turns: true, ..Arrangement::default() },
+        Arrangement { cores: 3, ..Arrangement::default() },
+    ] {
+        let design = HostKernel::new(ThpMode::Always).design(&machine);
+        let mut arranged = Simulation::new(vec![design], &arrangement).unwrap().keeping_walks();
+        feed(&mut arranged, &program, &mut random);
+        arranged.finish();
+        let found = arranged.programs().remove(0);
+        assert_eq!(found.waits, findings.waits(), "on {} cores, seed {seed}", arrangement.cores);
+        assert_eq!(found.functions, functions, "on {} cores, seed {seed}", arrangement.cores);
+    }
 }
 
 proptest! {
