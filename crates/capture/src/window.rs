@@ -19,10 +19,10 @@ pub struct WindowSpec {
 
 /// Passes the region of interest of a source.
 ///
-/// Events pass also outside, so that mappings stay right, but no system call that reports no child's end. References
-/// and instructions are counted from the region's start; sleep and spinning outside count as zero. Cuts by instruction
-/// counts lie at the first block boundary at or after the place. A batch outside the region passes empty. After the
-/// region's end, batches may be left out.
+/// Events pass also outside, so that mappings stay right, except system calls, sleep and spinning: then
+/// [`Event::NOTHING`] passes, or what a call said of a child. References and instructions are counted from the region's
+/// start. Cuts by instruction counts lie at the first block boundary at or after the place. A batch outside the region
+/// passes empty. After the region's end, batches may be left out.
 pub struct Window<S> {
     inner: S,
     region: Region,
@@ -189,17 +189,17 @@ impl State {
         }
     }
 
-    /// An event as it passes: outside the region without its time and executions, and no system call but one that
-    /// reports a child's end, which frees memory. Behind the region, how many areas a reader infers depends on how far
-    /// it has read ahead, so none passes.
+    /// An event as it passes: outside the region no time, executions or system calls, but a child's end that a call
+    /// reported, as that frees memory. Behind the region, how many areas a reader infers depends on how far it has read
+    /// ahead, so none passes.
     fn as_passed(self, event: Event) -> Event {
-        let nothing = Event::Idle { nanoseconds: 0 };
         match (self, event) {
             (State::Open, event) => event,
-            (_, Event::Idle { .. }) => nothing,
-            (_, ref event @ Event::Syscall { .. }) if event.reaped().is_none() => nothing,
-            (_, Event::Spin { .. }) => Event::Spin { instructions: 0 },
-            (State::Closed, Event::Map(Mapping { kind: MappingKind::Inferred, .. })) => nothing,
+            (_, Event::Idle { .. } | Event::Spin { .. }) => Event::NOTHING,
+            (_, event @ Event::Syscall { .. }) => {
+                event.reaped().map_or(Event::NOTHING, |child| Event::Reaped { child })
+            }
+            (State::Closed, Event::Map(Mapping { kind: MappingKind::Inferred, .. })) => Event::NOTHING,
             (_, event) => event,
         }
     }

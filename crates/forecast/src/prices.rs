@@ -123,9 +123,10 @@ impl HostPrices {
             };
             (0..CLASSES).map(of).sum::<f64>()
         };
-        let left = (region.huge_walks as f64 - region.huge_walks_now as f64) * self.huge_walk;
-        // Where the kernel gives huge pages already, first touches and memory stay as they are.
+        // Where the kernel gives huge pages already, first touches and memory stay as they are, and walks for huge pages
+        // that others save are no gain of the region.
         let is_backed = region.huge_walks_now > 0;
+        let left = region.huge_walks.saturating_sub(region.huge_walks_now) as f64 * self.huge_walk;
         let untouched = (REGION_BYTES / PAGE_BYTES).saturating_sub(region.pages) * PAGE_BYTES;
         let (alone, together) = (walks(Overlap::Alone), walks(Overlap::Together));
         let faults = |fault: f64, huge_fault: f64| match is_backed {
@@ -196,7 +197,10 @@ mod tests {
         let walks = [0; CLASSES];
         let huge =
             Region { piece: PieceId(0), number: 3, pages: 2, walks, huge_walks_now: 10, huge_walks: 10 };
-        assert_eq!(prices().saving(&huge), Saving::default());
+        for huge_walks in [0, 10] {
+            let huge = Region { huge_walks, ..huge.clone() };
+            assert_eq!(prices().saving(&huge), Saving::default());
+        }
         let mut walks = [0; CLASSES];
         walks[5] = 100;
         // It was split.

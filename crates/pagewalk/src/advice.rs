@@ -225,6 +225,7 @@ fn result(
     host: &ForecastHost,
     machine: &str,
 ) -> AdviceResult {
+    let is_always = machines::thp(options.thp, &host.thp) == ThpMode::Always;
     let command = match options.trace {
         Some(_) => iter::once(&seen.program).chain(&seen.arguments).cloned().collect(),
         None => options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -265,8 +266,8 @@ fn result(
         host_forbids: Vec::new(),
         grown: grown(seen),
         memory_mib: weighed.memory() as f64 / MIB,
-        always: (host.thp != "always").then(|| AlwaysForecast {
-            forecast: seconds_of(Class::Modelled, product(weighed.now, weighed.always_ratio)),
+        always: weighed.always_ratio.filter(|_| !is_always).map(|ratio| AlwaysForecast {
+            forecast: seconds_of(Class::Modelled, product(weighed.now, ratio)),
             memory_mib: weighed.always_memory as f64 / MIB,
         }),
         verdict: weighed.verdict(),

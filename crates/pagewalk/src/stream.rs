@@ -202,6 +202,7 @@ pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Anal
                 ending.exec = false;
                 analysis.on_batch(&batch);
             }
+            Ok(Some(Item::Event { event, .. })) if event.is_nothing() => {}
             Ok(Some(Item::Event { at, event })) => {
                 note(&mut ending, &event);
                 analysis.on_event(at, &event);

@@ -33,6 +33,7 @@ impl Item<'_> {
     pub fn play(&self, to: &mut impl Analysis) {
         match self {
             Item::Batch(batch) => to.on_batch(batch),
+            Item::Event { event, .. } if event.is_nothing() => {}
             Item::Event { at, event } => to.on_event(*at, event),
         }
     }

@@ -352,6 +352,8 @@ impl Checker {
             | Event::Fork { .. }
             | Event::Exec { .. }
             | Event::Syscall { .. }
+            | Event::Reaped { .. }
+            | Event::Replaced
             | Event::Marker { .. } => {}
         }
         self.generation += 1;

@@ -233,6 +233,13 @@ pub enum Event {
         /// Number of instructions.
         instructions: u64,
     },
+    /// Outside the region of interest a system call, which does not count there, reported a child's end.
+    Reaped {
+        /// The child's process id.
+        child: u32,
+    },
+    /// Another image has replaced this one of the process: its memory is gone.
+    Replaced,
 }
 
 impl Event {
@@ -242,11 +249,20 @@ impl Event {
     /// The child whose end a system call reported, if it did.
     pub fn reaped(&self) -> Option<u32> {
         match *self {
+            Event::Reaped { child } => Some(child),
             Event::Syscall { number: Event::WAIT4, result } => {
                 u32::try_from(result).ok().filter(|&child| child > 0)
             }
             _ => None,
         }
+    }
+
+    /// Stands for what is left out.
+    pub const NOTHING: Event = Event::Idle { nanoseconds: 0 };
+
+    /// Whether it says nothing, so that nobody need hear of it.
+    pub fn is_nothing(&self) -> bool {
+        *self == Event::NOTHING
     }
 
     /// Whether it changes what is mapped where.

@@ -41,6 +41,8 @@ struct Stream<S> {
     /// Whether it has had a turn.
     begun: bool,
     ended: bool,
+    /// Whether an exec came last.
+    exec: bool,
     /// The event at which the last turn ended.
     held: Option<(RefIndex, Event)>,
     /// The batch of which turns are parts.
@@ -54,6 +56,7 @@ impl<S: Source> Interleave<S> {
             source,
             begun: false,
             ended: false,
+            exec: false,
             held: None,
             batch: BatchParts::default(),
         });
@@ -124,12 +127,21 @@ impl Turns {
 }
 
 impl<S: Source> Stream<S> {
-    /// Reads the next event or batch, or finds the end.
+    /// Reads the next event or batch, or finds the end: of an image that an exec replaced, that is an event.
     fn pull(&mut self) -> Result<Option<(RefIndex, crate::Event)>, SourceError> {
         match self.source.next_item() {
-            Ok(Some(Item::Event { at, event })) => return Ok(Some((at, event))),
-            Ok(Some(Item::Batch(batch))) => self.batch.copy(&batch),
-            Ok(None) => self.ended = true,
+            Ok(Some(Item::Event { at, event })) => {
+                self.exec = matches!(event, Event::Exec { .. });
+                return Ok(Some((at, event)));
+            }
+            Ok(Some(Item::Batch(batch))) => {
+                self.exec &= batch.spans.is_empty();
+                self.batch.copy(&batch);
+            }
+            Ok(None) => {
+                self.ended = true;
+                return Ok(self.exec.then_some((RefIndex(0), Event::Replaced)));
+            }
             Err(error) => {
                 self.ended = true;
                 return Err(error);

@@ -78,7 +78,9 @@ pub(super) fn of_event(event: &Event) -> Option<Omission> {
         Event::ThreadStart { .. } | Event::ThreadEnd { .. } | Event::Switch { .. } => Omission::Threads,
         Event::Syscall { .. } => Omission::SystemCalls,
         Event::Marker { .. } => Omission::Marks,
-        Event::Fork { .. } | Event::Exec { .. } => Omission::Programs,
+        Event::Fork { .. } | Event::Exec { .. } | Event::Reaped { .. } | Event::Replaced => {
+            Omission::Programs
+        }
         Event::Exit { .. } => return None,
         _ => Omission::Waits,
     })

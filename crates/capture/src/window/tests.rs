@@ -227,12 +227,13 @@ fn the_first_markers_are_named_once() {
 fn of_time_outside_nothing_is_left() {
     for state in [State::BeforeMarker, State::Skipping(1), State::Closed] {
         assert_eq!(state.as_passed(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
-        assert_eq!(state.as_passed(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
+        assert_eq!(state.as_passed(Event::Spin { instructions: 5 }), Event::NOTHING);
         assert_eq!(state.as_passed(Event::Marker { id: 5 }), Event::Marker { id: 5 });
         let [read, reaped] = [(0, 5), (61, 5)].map(|(number, result)| Event::Syscall { number, result });
         assert_eq!(state.as_passed(read.clone()), Event::Idle { nanoseconds: 0 });
         assert_eq!(State::Open.as_passed(read.clone()), read);
-        assert_eq!(state.as_passed(reaped.clone()), reaped);
+        assert_eq!(state.as_passed(reaped.clone()), Event::Reaped { child: 5 });
+        assert_eq!(State::Open.as_passed(reaped.clone()), reaped);
     }
 }
 

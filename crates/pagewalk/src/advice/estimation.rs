@@ -56,8 +56,8 @@ pub struct PlanEstimate {
     pub ratio: Interval,
     /// Seconds with the plan.
     pub forecast: Interval,
-    /// Run time if the kernel gave huge pages to all memory, relative to now.
-    pub always_ratio: Interval,
+    /// Run time if the kernel gave huge pages to all memory, relative to now; none if nothing can be said.
+    pub always_ratio: Option<Interval>,
     /// Bytes backed but not touched in that case.
     pub always_memory: u64,
     /// How trial and model were joined; none without a trial.
@@ -108,23 +108,21 @@ impl PlanEstimate {
         };
         let mut chosen = choose(found, prices, &limits);
         let saving = sum(&chosen);
-        let ratio_of = |saving: &Saving| match whole {
-            Some(whole) => part(whole, share(saving, &all, limits.waiting)),
+        let forecast_of = |saving: &Saving| match whole {
+            Some(whole) => Some(part(whole, share(saving, &all, limits.waiting))),
             None => by_model_alone(now.value, saving),
         };
+        let ratio_of = |saving: &Saving| forecast_of(saving).unwrap_or(SURELY_AS_NOW);
         let (mut ratio, always) = (ratio_of(&saving), all_memory(found, prices));
-        let told = saving.seconds(WAITING);
-        let lack = match budget {
-            _ if whole.is_none() && told >= now.value => NoPlan::Times(told),
-            Some(budget) => {
-                let free = choose(found, prices, &ChoiceLimits { memory: None, ..limits });
-                let pays = is_sure(&free, ratio_of(&sum(&free)));
-                if pays { NoPlan::Budget(budget) } else { NoPlan::Unsure }
-            }
-            None => NoPlan::Unsure,
+        let free = choose(found, prices, &ChoiceLimits { memory: None, ..limits });
+        let of_free = sum(&free);
+        let lack = match (forecast_of(&of_free), budget) {
+            (None, _) => NoPlan::Times(of_free.seconds(WAITING)),
+            (Some(ratio), Some(budget)) if is_sure(&free, ratio) => NoPlan::Budget(budget),
+            _ => NoPlan::Unsure,
         };
         // A plan must surely save time.
-        if !is_sure(&chosen, ratio) {
+        if !is_sure(&chosen, ratio) || matches!(lack, NoPlan::Times(_)) {
             ratio = SURELY_AS_NOW;
             chosen.clear();
         }
@@ -138,7 +136,7 @@ impl PlanEstimate {
             now,
             ratio,
             forecast: product(now, ratio),
-            always_ratio: ratio_of(&always),
+            always_ratio: forecast_of(&always),
             always_memory: always.memory,
             estimates,
             scale,
@@ -207,17 +205,13 @@ fn is_sure(chosen: &[RegionRun], ratio: Interval) -> bool {
     !chosen.is_empty() && ratio.high < 1.0
 }
 
-/// The forecast without a trial.
-fn by_model_alone(now: f64, saving: &Saving) -> Interval {
+/// The forecast without a trial; none if the model saves more than the program takes.
+fn by_model_alone(now: f64, saving: &Saving) -> Option<Interval> {
     if *saving == Saving::default() {
-        return SURELY_AS_NOW;
-    }
-    if saving.seconds(WAITING) >= now {
-        // Nothing is known.
-        return Interval { value: 0.0, low: 0.0, high: 1.0 };
+        return Some(SURELY_AS_NOW);
     }
     let Interval { value, low, high } = modelled(now, saving).widened(MODEL_ERROR);
-    Interval { value, low: low.max(0.0), high }
+    (saving.seconds(WAITING) < now).then(|| Interval { value, low: low.max(0.0), high })
 }
 
 /// The model's estimate: between all walks overlapping and all waiting, at the lowest and highest prices. It never
@@ -241,6 +235,8 @@ fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> GainEstimat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagewalk_forecast::prices::{Spread, WalkPrice};
+    use pagewalk_forecast::{Piece, PieceId, PieceKind, REGION_BYTES, Region, regions::CLASSES};
 
     const ALL: Saving =
         Saving { alone: 400e6, together: 100e6, faults: 50e6, memory: 0, least: 150e6, most: 450e6 };
@@ -264,21 +260,49 @@ mod tests {
         );
     }
 
-    /// The savings of ranges add up to the forecast.
-    #[test]
-    fn ranges_sum_up_to_the_forecast() {
-        use pagewalk_forecast::prices::{Spread, WalkPrice};
-        use pagewalk_forecast::{Piece, PieceId, PieceKind, REGION_BYTES, Region, regions::CLASSES};
+    /// Two regions of so many touched pages, with a million walks each, which cost 60 ms if half of them wait.
+    fn two_regions(pages: u64) -> (RegionReport, HostPrices) {
         let region = |number| {
             let mut walks = [0; CLASSES];
             walks[0] = 1_000_000;
-            Region { piece: PieceId(0), number, pages: 512, walks, huge_walks_now: 0, huge_walks: 0 }
+            Region { piece: PieceId(0), number, pages, walks, huge_walks_now: 0, huge_walks: 0 }
         };
         let pieces = vec![Piece { kind: PieceKind::Heap, bytes: 64 * REGION_BYTES }];
         let found = RegionReport { pieces, regions: vec![region(0), region(9)], ..RegionReport::default() };
         let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [0.0; 2] };
         let walks = vec![WalkPrice { lines: 1, alone: 100.0, together: 20.0 }];
-        let prices = HostPrices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
+        (found, HostPrices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread })
+    }
+
+    #[test]
+    fn why_there_is_no_plan() {
+        let plan = |pages: u64, seconds: f64, budget: Option<u64>| {
+            let (found, prices) = two_regions(pages);
+            let limits = ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 };
+            let everything = choose(&found, &prices, &limits);
+            PlanEstimate::new(&prices, &found, &everything, &[RunSeries::given(&[seconds; 9])], budget)
+        };
+        // 12 pages of each region are never touched.
+        let rich = plan(500, 0.5, Some(2 * 12 * 4096));
+        assert!(rich.chosen.len() == 2 && rich.ratio.high < 1.0, "{:?}", rich.ratio);
+        assert_eq!((rich.ratio.low < rich.ratio.value, rich.ratio.value < rich.ratio.high), (true, true));
+        let poor = plan(500, 0.5, Some(0));
+        assert_eq!((poor.chosen.len(), poor.lack), (0, NoPlan::Budget(0)));
+        assert!(poor.verdict().ends_with("more memory than the budget of 0.0 MiB."), "{}", poor.verdict());
+        // A gain within the model's error is not sure, with any budget.
+        assert_eq!(plan(500, 10.0, None).lack, NoPlan::Unsure);
+        assert_eq!(plan(500, 10.0, Some(0)).lack, NoPlan::Unsure);
+        for budget in [None, Some(0), Some(1 << 30)] {
+            let contrary = plan(500, 0.1, budget);
+            assert!(contrary.chosen.is_empty() && contrary.always_ratio.is_none(), "{budget:?}");
+            assert!(matches!(contrary.lack, NoPlan::Times(saved) if saved > 0.1), "{:?}", contrary.lack);
+        }
+    }
+
+    /// The savings of ranges add up to the forecast.
+    #[test]
+    fn ranges_sum_up_to_the_forecast() {
+        let (found, prices) = two_regions(512);
         let everything = choose(&found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
         let kind = |what, seconds: &[f64]| {
             let mut kind = RunSeries::given(seconds);

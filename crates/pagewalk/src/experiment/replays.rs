@@ -16,7 +16,7 @@ use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{InferredAreas, OsKernel, ThpMode};
 use pagewalk_report::schema::{Number, ProcessResult};
 use pagewalk_sim::{DesignCounts, OfflineError, Simulation, check_offline, offline};
-use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
+use pagewalk_trace::{Interleave, Origin, Source, StreamHeader};
 use pagewalk_translate::Asid;
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,7 @@ impl ReplayableTraces<'_> {
                 runs = stream;
                 simulation.switch_to(Asid::new(stream as u32).expect("there are not more streams"));
             }
-            take(simulation, item);
+            item.play(simulation);
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl ReplayableTraces<'_> {
                 Error::new(Fault::Failed, format!("no thread to decode the stream on: {error}"))
             })?;
             while let Some(item) = ahead.next_item().map_err(|error| bad(&self.traces[0], &error))? {
-                take(simulation, item);
+                item.play(simulation);
             }
             Ok(())
         })
@@ -149,13 +149,6 @@ impl ReplayableTraces<'_> {
 fn no_file(traces: &[PathBuf]) -> Option<&Path> {
     let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
     traces.iter().find(is_no_file).map(PathBuf::as_path)
-}
-
-fn take(simulation: &mut Simulation, item: Item<'_>) {
-    match item {
-        Item::Batch(batch) => simulation.on_batch(&batch),
-        Item::Event { at, event } => simulation.on_event(at, &event),
-    }
 }
 
 /// Checks that kernels which know the future suit the machines in their arrangement, and that every trace can be read

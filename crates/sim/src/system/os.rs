@@ -277,7 +277,7 @@ impl System {
                     kernel.forbidden(mode);
                 }
             }
-            Event::Exit { .. } => self.end(),
+            Event::Exit { .. } | Event::Replaced => self.end(),
             Event::Idle { nanoseconds } => {
                 self.ask(None, |kernel, _, _| kernel.slept(nanoseconds));
                 self.wake();

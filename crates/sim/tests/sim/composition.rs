@@ -437,6 +437,12 @@ fn check_base_pages(seed: u64) {
 /// A process that ends gives its frames back while others run; the last one keeps them, as one that is alone does.
 #[test]
 fn what_a_process_had_is_free_when_it_has_ended() {
+    for event in [Event::Exit { status: 0 }, Event::Replaced] {
+        check_end(&event);
+    }
+}
+
+fn check_end(event: &Event) {
     let machine = Library::get("golden_cove").unwrap();
     let fixed = kernels(&machine, "").into_iter().find(|design| design.name == "fixed").unwrap();
     let turns = Arrangement { turns: true, ..Arrangement::default() };
@@ -449,7 +455,7 @@ fn what_a_process_had_is_free_when_it_has_ended() {
     for space in [None, Some(0), Some(1)] {
         if let Some(space) = space {
             experiment.switch_to(Asid::new(space).unwrap());
-            experiment.on_event(RefIndex(0), &Event::Exit { status: 0 });
+            experiment.on_event(RefIndex(0), event);
         }
         free.push(experiment.finish()[0].kernel.unwrap().memory.unwrap().free);
     }

@@ -16,6 +16,8 @@ struct Counting {
     made: u64,
     buffer: BatchBuffer,
     exit: bool,
+    /// The event at its end.
+    last: Event,
     /// Executions between calls (0: no calls), and the call's event.
     every: u64,
     call: Event,
@@ -62,7 +64,8 @@ fn counting(instructions: u64, executions: u64, cut: u64) -> Counting {
     };
     let buffer = BatchBuffer::default();
     let (left, made, exit, every, called) = (executions, 0, true, 0, false);
-    Counting { header, blocks, instructions, left, cut, made, buffer, exit, every, call: READ, called }
+    let last = Event::Exit { status: 0 };
+    Counting { header, blocks, instructions, left, cut, made, buffer, exit, last, every, call: READ, called }
 }
 
 impl Source for Counting {
@@ -80,7 +83,7 @@ impl Source for Counting {
         if self.left == 0 {
             let at = RefIndex(self.made);
             let exit = std::mem::take(&mut self.exit);
-            return Ok(exit.then_some(Item::Event { at, event: Event::Exit { status: 0 } }));
+            return Ok(exit.then_some(Item::Event { at, event: self.last.clone() }));
         }
         self.buffer.clear();
         let first = RefIndex(self.made);
@@ -213,4 +216,22 @@ fn children_and_new_images_begin_when_they_did() {
     // So does one whose parent is absent.
     let orphans = streams().into_iter().take(2).collect();
     assert_eq!(order(orphans, at_reads(None)), [(0, 0), (0, 1), (1, 0)]);
+}
+
+/// An exec that failed is followed by more of its image.
+#[test]
+fn an_image_that_exec_replaced_says_so_at_its_end() {
+    let exec = || Event::Exec { path: "/bin/true".to_owned() };
+    let replaced = |source: Counting| {
+        let mut all = Interleave::new(vec![source], Turns::of(9));
+        let mut events = Vec::new();
+        while let Some((_, item)) = all.next_item().map_err(|(_, error)| error).unwrap() {
+            if let Item::Event { event, .. } = item {
+                events.push(event);
+            }
+        }
+        events.iter().filter(|event| **event == Event::Replaced).count()
+    };
+    assert_eq!(replaced(Counting { last: exec(), ..counting(1, 2, 9) }), 1);
+    assert_eq!(replaced(counting(1, 2, 9).calls(1, exec())), 0);
 }
