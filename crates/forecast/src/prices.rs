@@ -123,8 +123,8 @@ impl HostPrices {
             };
             (0..CLASSES).map(of).sum::<f64>()
         };
-        // Where the kernel gives huge pages already, first touches and memory stay as they are, and walks for huge pages
-        // that others save are no gain of the region.
+        // Where the kernel gives huge pages already, first touches and memory stay as they are. Fewer walks for them
+        // are the gain of other regions.
         let is_backed = region.huge_walks_now > 0;
         let left = region.huge_walks.saturating_sub(region.huge_walks_now) as f64 * self.huge_walk;
         let untouched = (REGION_BYTES / PAGE_BYTES).saturating_sub(region.pages) * PAGE_BYTES;

@@ -157,7 +157,7 @@ impl Observer for Walks {
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.all += 1;
         let page = walk.page.0 >> PAGE_SHIFT;
-        let is_huge = walk.leaf.bytes() >= REGION_BYTES;
+        let is_huge = walk.leaf.is_some_and(|leaf| leaf.bytes() >= REGION_BYTES);
         // A huge page has no line of the last tables.
         let distance = if is_huge { None } else { self.lines.refer(page >> PAGES_OF_A_LINE) };
         let Some((piece, offset)) = self.pieces.at(walk.page.0) else { return };

@@ -17,8 +17,8 @@ pub struct Walk<'a> {
     pub page: VirtAddr,
     /// Its mapping.
     pub mapping: MappingId,
-    /// The size at which page tables map it.
-    pub leaf: PageSize,
+    /// The size at which page tables map it, if the engine tells: a pass does.
+    pub leaf: Option<PageSize>,
     /// Whether a fetch caused it; otherwise a data reference did.
     pub fetch: bool,
     /// Page-table entries read.

@@ -179,6 +179,9 @@ fn single_mappings_go_with_every_arrangement() {
     // Pages of files are global there, so no huge page has them.
     let global = with(&["--quantum", "100000", "--global-files", "t.pwt", "empty.pwt"]);
     assert!(single_mappings(&global).iter().all(|(name, ..)| name.starts_with('[')), "{global:?}");
+    let advice = global["processes"][0]["advice"].as_str().expect("words");
+    assert!(advice.starts_with("Without global pages, taking turns "), "{advice}");
+    assert!(advice.contains("; with them it takes "), "{advice}");
     assert_eq!(single_mappings(&with(&["--structure", "mach3", "t.pwt"])).len(), of_one_core.len());
     // What can be read once only has no such rows, and says so.
     let mut piped = Command::new("cat").arg(place.path("t.pwt")).stdout(Stdio::piped()).spawn().expect("cat");

@@ -343,6 +343,12 @@ fn structures_add_to_what_programs_do() {
     let rest = run(&["--structure", "mach3", "--skip", &rest, "ls.pwt"]);
     let calls = |result| metric(result, "system_calls");
     assert!(calls(&first) > 0 && calls(&first) + calls(&rest) == calls(&mach3), "{first}, {rest}");
+    // Outside, those that report a child's end count as little as others.
+    place.good(&["record", "-q", "-o", "sh.pwt", "--", "sh", "-c", "/bin/true; /bin/true; :"]);
+    let shell = |more: &[&str]| run(&joined(&[&["--structure", "mach3", "sh.pwt"], more]));
+    let (whole, start) = (shell(&[]), shell(&["--max-instructions", "1"]));
+    let end = shell(&["--skip", &metric(&start, "instructions").to_string()]);
+    assert!(calls(&start) == 0 && calls(&end) == calls(&whole), "{start}, {end}");
     let kernel = |result| metric(result, "kernel_references");
     assert!(kernel(&osf1) > 5 * kernel(&ultrix));
     assert!(metric(&alone, "walks") < metric(&ultrix, "walks"));

@@ -57,9 +57,9 @@ pub struct KernelCounts {
     pub refused_memory: u64,
     /// Bytes of built superpages.
     pub promoted_bytes: u64,
-    /// Peak backed bytes.
+    /// Peak backed bytes, together with what [`Kernel::beside`](super::Kernel::beside) told.
     pub backed_bytes_peak: u64,
-    /// Peak bytes backed and not touched yet.
+    /// Peak bytes backed and not touched yet, likewise.
     pub untouched_bytes_peak: u64,
     /// Blocks of frames that compaction freed for promotions.
     pub compactions: u64,
@@ -113,7 +113,8 @@ pub struct KernelCounts {
 impl std::ops::Add for KernelCounts {
     type Output = KernelCounts;
 
-    /// The sum over two processes. Peaks are of both together already.
+    /// The sum over two processes that [`Kernel::beside`](super::Kernel::beside) told of each other: peaks are of both
+    /// together already.
     fn add(self, other: KernelCounts) -> KernelCounts {
         KernelCounts {
             promotions: std::array::from_fn(|order| self.promotions[order] + other.promotions[order]),

@@ -82,7 +82,8 @@ pub trait PageSizePolicy: Send + Sync {
         Scope::Mapping
     }
 
-    /// Whether the host's kernel would give this huge page too, without the change that the policy supposes.
+    /// Whether pages of the block that areas give other names later keep this page's: so they do in the huge pages that
+    /// the host's kernel gives, as they belong to one page.
     fn is_kernels(&self, _fault: &FirstTouch<'_>) -> bool {
         true
     }

@@ -230,14 +230,13 @@ fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
         Ordering::Equal => format!("changes nothing of {all} page walks"),
         Ordering::Less => format!("saves {} page walks and leaves {all}", count(alone - shared)),
     };
-    let told = format!(
-        "Taking turns {does} on {machine} (switches: {}; alone: {} walks)",
-        count(switches),
-        count(alone)
-    );
-    let global = match now == shared {
-        true => String::new(),
-        false => format!("; with global pages of files it is {}", count(now)),
+    let lead =
+        if found("no_global").is_some() { "Without global pages, taking turns" } else { "Taking turns" };
+    let told =
+        format!("{lead} {does} on {machine} (switches: {}; alone: {} walks)", count(switches), count(alone));
+    let global = match found("no_global") {
+        None => String::new(),
+        Some(_) => format!("; with them it takes {}", count(now)),
     };
     match identified == now {
         true => format!("{told}{global}."),

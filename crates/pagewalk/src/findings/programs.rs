@@ -23,8 +23,8 @@ pub struct Payers {
 }
 
 impl Namer {
-    /// Mappings, functions and pages of programs on a machine, costliest first. `headers`: of their streams, by process.
-    /// `owners`: their names, if several take turns.
+    /// Mappings, functions and pages of programs on a machine, costliest first. `headers` are of their streams, by
+    /// process; `owners` their names, if several take turns.
     pub fn programs(
         &self,
         machine: &MachineSpec,

@@ -300,7 +300,11 @@ impl SideMemoryView for SpaceMemory<'_> {
         }
         let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
-        let populated = self.memory.blocks.range(of_block).any(|(_, &huge)| !huge);
+        // A kernel's huge page maps what comes under other names too.
+        let is_mapped = |(&(_, other), &huge): (&(u64, MappingId), &bool)| {
+            !huge || !policy.splits(self.memory.owner(other))
+        };
+        let populated = self.memory.blocks.range(of_block).any(is_mapped);
         let unit = Superpage::around(page, paging.huge_order() as u8);
         let owner = self.memory.owner(mapping);
         let frames = &mut self.memory.frames;

@@ -28,7 +28,7 @@ pub(crate) use openings::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event, Ref};
-use pagewalk_translate::{Asid, DataSide, MachineSpec, SideMemoryView};
+use pagewalk_translate::{Asid, DataSide, MachineSpec};
 use pagewalk_units::{PageSize, RefIndex, VirtAddr};
 pub(crate) use segment::Segments;
 use std::ops::Range;
@@ -58,15 +58,14 @@ impl Design {
         runs: &[Run],
         space: &AddressSpace,
         segments: &Segments,
-        mut walked: impl FnMut(&Run, u32, PageSize),
+        mut walked: impl FnMut(&Run, u32),
     ) {
         let mut memory = self.memory.of(space, segments);
         for run in runs {
             let (walks, read) = (self.side.walks(), self.side.walk_references());
             self.side.reference(run.page, run.count, &mut memory);
             if self.side.walks() != walks {
-                let leaf = memory.size(run.page);
-                walked(run, (self.side.walk_references() - read) as u32, leaf);
+                walked(run, (self.side.walk_references() - read) as u32);
             }
         }
     }
@@ -210,8 +209,8 @@ impl DataSides {
         let mut walked = Vec::new();
         for (number, design) in designs.iter_mut().enumerate() {
             match number == 0 && programs.keeps() {
-                true => design.take(runs, space, segments, |&run, read, leaf| walked.push((run, read, leaf))),
-                false => design.take(runs, space, segments, |_, _, _| {}),
+                true => design.take(runs, space, segments, |&run, read| walked.push((run, read))),
+                false => design.take(runs, space, segments, |_, _| {}),
             }
         }
         if !walked.is_empty() {
@@ -219,13 +218,12 @@ impl DataSides {
         }
     }
 
-    /// Keeps walks of the first design, in order: the runs that caused them, the entries read, and the
-    /// pages' sizes.
-    fn observe(&mut self, batch: &Batch<'_>, walked: &[(Run, u32, PageSize)]) {
+    /// Keeps walks of the first design, in order: the runs that caused them, and the entries read.
+    fn observe(&mut self, batch: &Batch<'_>, walked: &[(Run, u32)]) {
         let cycles = self.designs[0].side.machine().side_walk_cycles().unwrap_or(0);
         let instructions = |span: usize| batch.blocks.get(batch.spans[span].block).instructions.len() as u64;
         let (mut span, mut executed) = (0, self.before_batch + instructions(0));
-        for &(Run { page, first: index, .. }, references, leaf) in walked {
+        for &(Run { page, first: index, .. }, references) in walked {
             while batch.span_end(span) <= index {
                 span += 1;
                 executed += instructions(span);
@@ -236,7 +234,7 @@ impl DataSides {
                 page,
                 // The census knows it.
                 mapping: MappingId::UNKNOWN,
-                leaf,
+                leaf: None,
                 fetch: false,
                 references,
                 cycles,

@@ -27,7 +27,7 @@ impl<O: Observer> Pass<O> {
     ) {
         self.store.tallies[page as usize].add(fetch, cost.references, cost.cycles);
         let first = &self.designs[0];
-        let leaf = first.sizes[first.page_size(&self.store, page)];
+        let leaf = Some(first.sizes[first.page_size(&self.store, page)]);
         let page = &self.store.pages[page as usize];
         let walk = Walk {
             process: self.store.asid,

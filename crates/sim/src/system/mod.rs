@@ -439,10 +439,9 @@ impl System {
     }
 
     fn charge(&mut self, class: usize, vpn: u64, cost: WalkCost) {
-        if let Some(mut observed) = self.observed.take() {
-            let (at, leaf) = (self.at, self.process().page(vpn).leaf);
-            observed.note(PlacedWalk { class, vpn, leaf, cost, at });
-            self.observed = Some(observed);
+        let at = self.at;
+        if let Some(observed) = &mut self.observed {
+            observed.note(PlacedWalk { class, vpn, cost, at });
         }
         let counts = self.account();
         *(if class == FETCH { &mut counts.walks_fetch } else { &mut counts.walks_data }) += 1;

@@ -10,13 +10,12 @@ use crate::pass::ReferencePlace;
 use crate::profile::Programs;
 use pagewalk_mm::MappingId;
 use pagewalk_trace::{Batch, Event};
-use pagewalk_units::{PageSize, VirtAddr};
+use pagewalk_units::VirtAddr;
 
 /// A walk in the block that runs.
 pub(super) struct PlacedWalk {
     pub class: usize,
     pub vpn: u64,
-    pub leaf: PageSize,
     pub cost: WalkCost,
     pub at: CodePosition,
 }
@@ -77,7 +76,7 @@ impl System {
         let (base, instructions) = (self.machine().paging.base(), self.clock.instructions);
         let process = self.runs;
         let space = &self.process_of(process).space;
-        for PlacedWalk { class, vpn, leaf, cost, at } in observed.walks.drain(..) {
+        for PlacedWalk { class, vpn, cost, at } in observed.walks.drain(..) {
             let place = ReferencePlace { batch, span, at, ahead: &[] };
             let page = VirtAddr(vpn << base.shift());
             let walk = Walk {
@@ -85,7 +84,7 @@ impl System {
                 page,
                 // The census knows it.
                 mapping: MappingId::UNKNOWN,
-                leaf,
+                leaf: None,
                 fetch: class == FETCH,
                 references: cost.references,
                 cycles: cost.cycles,
