@@ -135,6 +135,11 @@ fn check_script(script: &Path, line: &[u8], scripts_left: u32) -> Result<(), Cap
     let Some(interpreter) = interpreter_of(line) else {
         return Err(CaptureError::NotAProgram { path: script.to_owned(), why: "its `#!` line is empty" });
     };
+    if interpreter.as_os_str().as_bytes().ends_with(b"\r") {
+        let why =
+            "its `#!` line ends in a carriage return, as lines of DOS do: the interpreter's name would too";
+        return Err(CaptureError::NotAProgram { path: script.to_owned(), why });
+    }
     let too_deep =
         || CaptureError::NotAProgram { path: script.to_owned(), why: "its `#!` lines go in circles" };
     let checked = match executable(interpreter) {
@@ -288,6 +293,13 @@ mod tests {
             ),
             ("h", 0o755, b"\x7fELF\x02", "DIR/h is not a program: its ELF header is cut off"),
             ("i", 0o755, b"#!\n/bin/sh", "DIR/i is not a program: its `#!` line is empty"),
+            (
+                "m",
+                0o755,
+                b"#!/bin/sh\r\necho",
+                "DIR/m is not a program: its `#!` line ends in a carriage return, as lines of DOS do: the interpreter's \
+                 name would too",
+            ),
             (
                 "j",
                 0o755,

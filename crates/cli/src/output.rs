@@ -7,7 +7,6 @@ use pagewalk::report::schema::RunResult;
 use pagewalk::report::{TextOptions, render_html, render_text, to_json};
 use pagewalk::{Error, Fault};
 use serde::Serialize;
-use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -43,16 +42,6 @@ pub fn say_next(quiet: bool, command: impl fmt::Display) {
     if !quiet {
         say(format!("next: {command}"));
     }
-}
-
-/// The command as a shell takes it: `-- ./app 'two words'`; `-- CMD` where none was given.
-pub fn typed(command: &[OsString]) -> String {
-    if command.is_empty() {
-        return "-- CMD".to_owned();
-    }
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let words = shlex::try_join(words.iter().map(AsRef::as_ref));
-    format!("-- {}", words.unwrap_or_else(|_| "CMD".to_owned()))
 }
 
 /// Output files, opened before the work begins, each with the form that its name asks for.

@@ -43,6 +43,7 @@ pub mod probe;
 pub mod promotion;
 pub mod recording;
 pub mod samples;
+pub mod shell;
 pub mod stream;
 pub mod study;
 pub mod traces;

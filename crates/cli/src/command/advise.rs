@@ -2,7 +2,7 @@
 
 use crate::arguments::{Advise, Style};
 use crate::exit::ExitCode;
-use crate::output::{print, say, say_next, text_options, typed};
+use crate::output::{print, say, say_next, text_options};
 use crate::signals::{STOPPED, note_stops};
 use crate::terminal::Terminal;
 use pagewalk::advice::{
@@ -12,6 +12,7 @@ use pagewalk::advice::{
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::report::huge_pages::{render_text, to_json};
+use pagewalk::shell::{quoted, typed};
 use pagewalk::{Error, Fault};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -126,7 +127,7 @@ fn write_plan(
             return Ok(());
         }
     };
-    let path = output.write(plan.as_bytes())?.display().to_string();
+    let path = quoted(&output.write(plan.as_bytes())?);
     if !quiet {
         say(format!("plan written to {path}; next: {}", next(&path)));
     }

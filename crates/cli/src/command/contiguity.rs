@@ -3,13 +3,14 @@
 use crate::arguments::Contiguity;
 use crate::exit;
 use crate::exit::ExitCode;
-use crate::output::{Files, print, say, say_next, text_options, typed, write_to_stderr};
+use crate::output::{Files, print, say, say_next, text_options, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::contiguity::CacheColors;
 use pagewalk::output::Output;
 use pagewalk::report::contiguity::{
     ContiguityResult, huge_pages_help, render_html, render_text, run_lengths_file, to_json,
 };
+use pagewalk::shell::typed;
 use pagewalk::{Error, contiguity};
 use std::io::{self, IsTerminal};
 

@@ -9,6 +9,7 @@ use pagewalk::Error;
 use pagewalk::engine::{Live, Noise};
 use pagewalk::recording::{WrittenTrace, check_written, document, images, older, output};
 use pagewalk::report::documents;
+use pagewalk::shell::quoted;
 use pagewalk::trace::Grain;
 use pagewalk::trace::pwt::Summary;
 
@@ -50,7 +51,7 @@ fn suggest(written: &[WrittenTrace], quiet: bool) {
     // The first of equals.
     let whole = written.iter().rev().filter_map(|one| Some((records(one.outcome.as_ref().ok()?), one)));
     let Some((_, longest)) = whole.max_by_key(|&(records, _)| records) else { return };
-    let path = longest.path.display();
+    let path = quoted(&longest.path);
     let why = match written.len() {
         1 => String::new(),
         count => format!("   (the longest of {count}: {})", longest.program),

@@ -8,6 +8,7 @@ use pagewalk::Error;
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::samples::{SamplesOptions, render, run as read};
+use pagewalk::shell::quoted;
 use std::path::Path;
 
 pub fn run(arguments: Samples) -> Result<ExitCode, Error> {
@@ -26,7 +27,7 @@ pub fn run(arguments: Samples) -> Result<ExitCode, Error> {
         }
     }
     if result.samples.walks > 0 {
-        say_next(style.quiet, format!("pagewalk advise -o plan.toml --samples {}", options.file.display()));
+        say_next(style.quiet, format!("pagewalk advise -o plan.toml --samples {}", quoted(&options.file)));
     }
     printed.map(|()| ExitCode::SUCCESS)
 }

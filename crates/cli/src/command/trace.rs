@@ -9,6 +9,7 @@ use pagewalk::capture::WindowSpec;
 use pagewalk::output::cannot_write;
 use pagewalk::report::documents;
 use pagewalk::report::printable;
+use pagewalk::shell::quoted;
 use pagewalk::stream::Ending;
 use pagewalk::trace::pwt::Info;
 use pagewalk::trace::{Grain, Origin};
@@ -117,7 +118,7 @@ fn import(inputs: &[PathBuf], format: Option<&str>, output: &Path) -> Result<Exi
     let name = inputs.name.clone();
     let (ending, summary) = conversion::import(inputs, format, output, &Terminal { quiet: false })?;
     let records = summary.references + summary.block_executions;
-    let path = output.display();
+    let path = quoted(output);
     say(format!("{path}: {records} records; next: pagewalk simulate {path}"));
     Ok(damage(&name, &ending))
 }

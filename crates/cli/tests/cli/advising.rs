@@ -188,6 +188,12 @@ fn a_trace_and_a_time_do_instead_of_runs() {
     // Memory that the kernel gives huge pages already has nothing to gain by them.
     let huge = place.good(&[&advise[..], &["--seconds", "0.5", "--thp", "always"]].concat()).json();
     assert_eq!((&huge["ranges"], &huge["always"]), (&json!([]), &json!(null)), "{huge}");
+    // A trace without mappings has inferred ones, as in `simulate`.
+    place.good(&["trace", "export", "--format", "drmemtrace", "-o", "p.zip", "p.pwt"]);
+    place.good(&["trace", "import", "p.zip", "-o", "imported.pwt"]);
+    let words = ["advise", "imported.pwt", "-m", "golden_cove", "--probe", "probe.json", "--json"];
+    let imported = place.good(&[&words[..], &["--seconds", "0.5"]].concat()).json();
+    assert!(imported["huge_walks"].as_u64() < one["walks"].as_u64().map(|walks| walks / 10), "{imported}");
     // Times that contradict the prices.
     let contrary = of_trace("0.0001").json();
     let verdict = contrary["verdict"].as_str().unwrap();

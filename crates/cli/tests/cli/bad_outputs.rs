@@ -131,6 +131,9 @@ fn a_recording_replaces_only_traces() {
         .refuses(USAGE, &["prog is no trace", "another name"]);
     assert_eq!(std::fs::read_to_string(place.path("prog")).unwrap(), "#!/bin/sh\ntrue\n");
     place.run(&["record", "-o", "-", "--", "true"]).refuses(USAGE, &["`-` names none", "trace.pwt"]);
+    // What is suggested can be pasted.
+    let run = place.run(&["record", "-o", "my trace.pwt", "--", "true"]);
+    assert!(run.stderr.contains("next: pagewalk simulate 'my trace.pwt'"), "{}", run.stderr);
     // Nor does a later image's, whose name has a number.
     place.write("x.1.pwt", "text");
     let run = place.run(&["record", "-q", "-o", "x.pwt", "--", "sh", "-c", "true; /bin/true; true"]);

@@ -46,6 +46,10 @@ pub enum LaunchError {
     #[error("cannot start {program:?}: {error}")]
     #[allow(missing_docs)]
     Exec { program: OsString, error: io::Error },
+    /// The kernel killed it as it loaded it.
+    #[error("cannot start {program:?}: it dies as it is loaded, as a file does that is cut short")]
+    #[allow(missing_docs)]
+    Broken { program: OsString },
     /// Anything else.
     #[error("starting the program: {0}")]
     Io(#[from] io::Error),
@@ -138,7 +142,9 @@ fn to_exec(
             WaitStatus::Event(StopEvent::Exec, _) => return Ok(child),
             WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                 let mut said = [0; 5];
-                failure.read_exact(&mut said)?;
+                if failure.read_exact(&mut said).is_err() {
+                    return Err(LaunchError::Broken { program: program.clone() });
+                }
                 let number = i32::from_le_bytes([said[1], said[2], said[3], said[4]]);
                 let error = io::Error::from_raw_os_error(number);
                 return Err(match (said[0], before) {

@@ -42,6 +42,7 @@ enum FailedStep {
     Trace,
     Filter,
     Exec,
+    Load,
     Launch,
     Follow,
 }
@@ -53,6 +54,7 @@ impl Failure {
             TrapError::Launch(LaunchError::Trace(error)) => (FailedStep::Trace, error.raw_os_error()),
             TrapError::Launch(LaunchError::Filter(error)) => (FailedStep::Filter, error.raw_os_error()),
             TrapError::Launch(LaunchError::Exec { error, .. }) => (FailedStep::Exec, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Broken { .. }) => (FailedStep::Load, None),
             TrapError::Launch(LaunchError::Io(error)) => (FailedStep::Launch, error.raw_os_error()),
             TrapError::Follow(error) => (FailedStep::Follow, error.raw_os_error()),
             _ => (FailedStep::Launch, None),
@@ -71,6 +73,7 @@ impl Failure {
             FailedStep::Trace => LaunchError::Trace(error),
             FailedStep::Filter => LaunchError::Filter(error),
             FailedStep::Exec => LaunchError::Exec { program, error },
+            FailedStep::Load => LaunchError::Broken { program },
             FailedStep::Launch => LaunchError::Io(error),
             FailedStep::Follow => return TrapError::Follow(error),
         })

@@ -9,7 +9,7 @@ use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
 use pagewalk_forecast::{Origins, Piece, PieceId, REGION_BYTES, RegionReport, Regions};
-use pagewalk_mm::ThpMode;
+use pagewalk_mm::{AreaRules, InferredAreas, ThpMode};
 use pagewalk_sim::PassError;
 use pagewalk_symbols::Symbolizer;
 use pagewalk_trace::Source;
@@ -45,7 +45,7 @@ pub fn read(
     listener: &dyn Listener,
 ) -> Result<ProgramProfile, Error> {
     let mut regions = Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
-    let reader = open(trace, listener)?;
+    let reader = InferredAreas::new(open(trace, listener)?, AreaRules::default());
     let header = reader.header().clone();
     let ending = follow_ahead(reader, &WindowSpec::default(), &mut regions);
     if ending.cut {

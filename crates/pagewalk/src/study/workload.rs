@@ -6,10 +6,11 @@ use crate::listener::Listener;
 use crate::native::describe_end;
 use crate::output::Output;
 use crate::recording::{WrittenTrace, images};
+use crate::shell::joined;
 use pagewalk_capture::WindowSpec;
 use pagewalk_sweep::{UNFINISHED, Workload};
 use pagewalk_units::names::choice;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -126,7 +127,7 @@ fn by_hand(workload: &Workload, command: &[String]) -> String {
         true => String::new(),
         false => format!("it needs {} (Debian's names); ", workload.needs.join(", ")),
     };
-    format!("{needs}run it by hand: {}", command.join(" "))
+    format!("{needs}run it by hand: {}", joined(command.iter().map(OsStr::new)))
 }
 
 /// The image that the study means: of the named program; if several, the one that executed most.

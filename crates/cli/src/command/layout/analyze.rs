@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 use pagewalk::conflicts::ConflictOptions;
 use pagewalk::placement::LayoutFile;
 use pagewalk::report::conflicts::{ConflictsResult, places_could_help, render_html, render_text, to_json};
+use pagewalk::shell::quoted;
 use pagewalk::{Error, Fault, machines};
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -38,7 +39,7 @@ pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
     printed.and(written)?;
     // A result analysed under a plan already has one.
     if arguments.layout.is_none() && found.result.arrays.iter().any(places_could_help) {
-        let (machine, trace) = (&arguments.machine, arguments.trace.display());
+        let (machine, trace) = (&arguments.machine, quoted(&arguments.trace));
         say_next(arguments.style.quiet, format!("pagewalk layout plan -m {machine} -o plan.toml {trace}"));
     }
     if !found.ending.cut {

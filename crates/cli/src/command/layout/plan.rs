@@ -11,6 +11,7 @@ use pagewalk::placement::plan::{
 };
 use pagewalk::report::layout_plan::schema::LayoutPlanResult;
 use pagewalk::report::layout_plan::{render_text, to_json};
+use pagewalk::shell::quoted;
 use pagewalk::{Error, Fault};
 use std::io::{self, IsTerminal};
 
@@ -31,7 +32,7 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, Error> {
     if let Some(output) = output {
         let path = output.write(planned.checked()?.as_bytes())?;
         if !arguments.style.quiet {
-            let path = path.display();
+            let path = quoted(&path);
             say(format!("plan written to {path}; next: pagewalk layout run {path} -- CMD"));
         }
     } else if planned.pays() {

@@ -3,10 +3,11 @@
 use crate::arguments::Apply;
 use crate::exit;
 use crate::exit::ExitCode;
-use crate::output::{print, say, say_next, typed, write_json, write_to_stderr};
+use crate::output::{print, say, say_next, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::plans::{CollapsedProcess, RunOptions, outline, run as run_applied};
+use pagewalk::shell::{quoted, typed};
 use pagewalk::{Error, Fault, Listener};
 
 pub fn run(arguments: Apply) -> Result<ExitCode, Error> {
@@ -36,7 +37,7 @@ pub fn run(arguments: Apply) -> Result<ExitCode, Error> {
     match applied.missed() {
         None => say_next(
             arguments.data.quiet,
-            format!("pagewalk verify {} {}", arguments.plan.display(), typed(&arguments.command)),
+            format!("pagewalk verify {} {}", quoted(&arguments.plan), typed(&arguments.command)),
         ),
         Some(missed) if or_default => terminal.note(&missed),
         Some(missed) => {
@@ -58,7 +59,7 @@ fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
     }
     write_json(&arguments.data, &outline.document, file)?;
     outline.check_host()?;
-    let (plan, command) = (arguments.plan.display(), typed(&arguments.command));
+    let (plan, command) = (quoted(&arguments.plan), typed(&arguments.command));
     say_next(arguments.data.quiet, format!("pagewalk apply {plan} {command}"));
     Ok(ExitCode::SUCCESS)
 }
@@ -72,7 +73,7 @@ fn attach(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode,
     }
     write_json(&arguments.data, &collapsed.document(plan), file)?;
     if let Some(command) = collapsed.next() {
-        say_next(quiet, format!("pagewalk {command} {} --pid {pid}", plan.display()));
+        say_next(quiet, format!("pagewalk {command} {} --pid {pid}", quoted(plan)));
     }
     collapsed.check().map(|()| ExitCode::SUCCESS)
 }

@@ -2,11 +2,12 @@
 
 use crate::arguments::Verify;
 use crate::exit::ExitCode;
-use crate::output::{print, say, say_next, text_options, typed, write_json, write_to_stderr};
+use crate::output::{print, say, say_next, text_options, write_json, write_to_stderr};
 use crate::signals::{STOPPED, note_stops};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::plans::{PairOptions, Pairs, history};
+use pagewalk::shell::{quoted, typed};
 use pagewalk::{Error, Fault};
 use std::io::{self, IsTerminal};
 
@@ -45,7 +46,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
         return Err(Error::new(Fault::NotInEffect, missed));
     }
     if verified.pays() {
-        say_next(quiet, format!("pagewalk apply {} {}", path.display(), typed(&arguments.command)));
+        say_next(quiet, format!("pagewalk apply {} {}", quoted(path), typed(&arguments.command)));
     }
     Ok(ExitCode::SUCCESS)
 }
