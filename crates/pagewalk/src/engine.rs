@@ -19,6 +19,7 @@ use pagewalk_layout::files::Object;
 use pagewalk_live::timing::nowhere;
 use pagewalk_trace::all_calls;
 use rustix::process::Signal;
+use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -123,6 +124,7 @@ impl Live {
         let fitting = plan.map(|plan| FittedLayout::new(plan, program, "leave out --layout")).transpose()?;
         let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
         let engine = prepare(listener).map_err(host_cannot)?;
+        tell_limit(listener);
         let engine_name = format!("valgrind {}", engine.version());
         let host = HostDescription::detect();
         let session = Session::new(&engine_name, host.clone()).map_err(failed)?;
@@ -316,4 +318,15 @@ fn watch_signals(session: SessionHandle, listener: &dyn Listener) -> Result<Rela
     };
     let of_terminal = at_interrupt(move || of_terminal.interrupt());
     listener.relay(SignalRelay { signal: Box::new(signal), of_terminal })
+}
+
+/// Warns of a limit within which the engine's memory counts as the program's.
+fn tell_limit(listener: &dyn Listener) {
+    if let Some(limit) = getrlimit(Resource::As).current {
+        listener.warn(&format!(
+            "the address space is limited to {} MiB (ulimit -v), of which the engine takes a part: the program may run \
+             out of memory, as it would not alone; to raise the limit: ulimit -v unlimited",
+            limit >> 20
+        ));
+    }
 }

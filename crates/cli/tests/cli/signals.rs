@@ -130,6 +130,11 @@ fn a_limit_on_files_ends_nobody() {
         let output = shell(&place, &format!("{limit}; \"$PAGEWALK\" {rest}")).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
+    let whole = place.run(&["profile", "-q", "--", "true"]);
+    assert!(!whole.stderr.contains("ulimit"), "{}", whole.stderr);
+    under("ulimit -v 8000000", "profile -q -- true 2>told");
+    let told = String::from_utf8(place.read("told")).unwrap();
+    assert!(told.contains("the address space is limited to 7812 MiB (ulimit -v)"), "{told}");
     let (code, json) = under("ulimit -S -f 100", "profile -q --json -- true");
     assert_eq!(code, Some(0));
     assert!(json.contains("pagewalk.result/2"), "{json}");
