@@ -7,7 +7,6 @@ use crate::attribution::{MappingCounts, Observer, PageWalks, ReferenceWaits, Wai
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_translate::Asid;
 use pagewalk_units::VirtAddr;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -60,7 +59,8 @@ pub(crate) struct PageWait {
 #[derive(Default)]
 pub(crate) struct Programs {
     is_kept: bool,
-    functions: FxHashMap<Asid, Functions>,
+    /// By process.
+    functions: Vec<Option<Functions>>,
     /// Walks that nobody has taken.
     walks: Vec<PageWalk>,
     /// Waits that nobody has taken.
@@ -88,9 +88,29 @@ impl Programs {
         self.waits.drain(..)
     }
 
+    /// What is kept of a process.
+    #[inline]
+    fn functions(&mut self, process: Asid) -> &mut Functions {
+        let index = process.index();
+        if !matches!(self.functions.get(index), Some(Some(_))) {
+            self.add(index);
+        }
+        self.functions[index].as_mut().expect("it was added")
+    }
+
+    // A separate function: new ones pass through so much stack that touching it would take most of a call's time.
+    #[inline(never)]
+    fn add(&mut self, index: usize) {
+        if self.functions.len() <= index {
+            self.functions.resize_with(index + 1, || None);
+        }
+        self.functions[index] = Some(Functions::default());
+    }
+
     /// Walks of a process by instruction, by ascending address.
     pub fn functions_of(&self, process: Asid) -> Vec<FunctionWalks> {
-        self.functions.get(&process).map_or_else(Vec::new, Functions::rows)
+        let functions = self.functions.get(process.index()).and_then(Option::as_ref);
+        functions.map_or_else(Vec::new, Functions::rows)
     }
 }
 
@@ -99,7 +119,7 @@ impl Observer for Programs {
         if !self.is_kept {
             return;
         }
-        self.functions.entry(walk.process).or_default().add(walk, space);
+        self.functions(walk.process).add(walk, space);
         let &Walk { process, page, fetch, references, cycles, instructions, .. } = walk;
         self.walks.push(PageWalk { process, page, fetch, references, cycles, instructions });
     }
@@ -110,12 +130,12 @@ impl Observer for Programs {
 
     fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
         let &Wait { process, page, waits, .. } = wait;
-        self.functions.entry(process).or_default().add_wait(wait, space);
+        self.functions(process).add_wait(wait, space);
         self.waits.push(PageWait { process, page, waits });
     }
 
     fn on_lost_code(&mut self, process: Asid, range: Range<u64>) {
-        if let Some(functions) = self.functions.get_mut(&process) {
+        if let Some(Some(functions)) = self.functions.get_mut(process.index()) {
             functions.forget(range);
         }
     }
