@@ -159,9 +159,11 @@ pub fn write_json(data: &Data, document: &impl Serialize, file: Option<Output>) 
     printed.and(written)
 }
 
-/// Text options for this terminal.
+/// Text options for this terminal; for a file or pipe, as wide as `COLUMNS` says.
 pub fn text_options(verbose: bool, terminal: bool) -> TextOptions {
-    let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    let seen = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    let said = std::env::var("COLUMNS").map_or(0, |columns| columns.parse().unwrap_or(0));
+    let width = if terminal { seen } else { said };
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    TextOptions { width: if terminal && width > 0 { width.min(140) } else { 100 }, color, verbose }
+    TextOptions { width: if width == 0 { 100 } else { width.min(140) }, color, verbose }
 }

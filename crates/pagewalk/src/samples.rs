@@ -54,7 +54,8 @@ pub fn run(options: &SamplesOptions, listener: &dyn Listener) -> Result<SamplesR
 pub(crate) fn read(path: &Path) -> Result<Sampled, Error> {
     let bad = |error: &dyn std::fmt::Display| {
         Error::new(Fault::BadInput, format!("{}: {error}", path.display()))
-            .or("perf record -d writes such files; perf script makes a text of them")
+            .or("perf record -d writes such files; for a text of one, perf script must be told its fields: perf script \
+                 --show-mmap-events --show-task-events -F comm,pid,tid,time,event,addr,ip,sym,dso")
     };
     let file = match path == Path::new("-") {
         true => spooled(),
@@ -279,7 +280,8 @@ impl Sampled {
         let mut lacks = |is: bool, what: &str| notes.extend(is.then(|| what.to_owned()));
         lacks(
             self.all.samples == 0,
-            "no sample has an address: record with -d, and an event that has addresses (perf mem record, page-faults)",
+            "no sample has an address: record with -d, and an event that has addresses (perf mem record, page-faults); \
+             for perf script, -F …,addr",
         );
         lacks(
             self.all.samples > 0 && self.outcomes.keys().all(|&outcome| outcome == Outcome::Unknown),

@@ -388,3 +388,18 @@ fn every_kind_of_result_has_a_schema() {
         place.run(&[listed, &["--json"]].concat()).json();
     }
 }
+
+/// In a file or a pipe, what has no room for 100 columns has some in more.
+#[test]
+fn output_is_as_wide_as_columns_says() {
+    let place = Place::with_trace();
+    let widest = |columns: Option<&str>| {
+        let mut command = place.command(&["simulate", "-q", "-m", "golden_cove", "--what-if", "good.pwt"]);
+        command.envs(columns.map(|columns| ("COLUMNS", columns)));
+        let text = String::from_utf8(command.output().expect("it runs").stdout).expect("text");
+        text.lines().map(|line| line.chars().count()).max()
+    };
+    assert!(widest(None) <= Some(100), "{:?}", widest(None));
+    assert!(widest(Some("130")) > widest(None), "{:?}", widest(Some("130")));
+    assert_eq!(widest(Some("wide")), widest(None));
+}
