@@ -50,7 +50,9 @@ impl System {
         let others = self.processes.iter().filter(|(asid, process)| is_other(asid) && !process.ended);
         let used = others.filter_map(|(_, process)| Some(process.own()?.kernel.in_use()));
         let used = used.fold(PagesInUse::default(), PagesInUse::add);
-        self.process().kernel().into_iter().for_each(|kernel| kernel.beside(used));
+        if let Some(kernel) = self.process().kernel() {
+            kernel.beside(used);
+        }
     }
 
     /// The running process ends: others may have its frames.
