@@ -54,10 +54,16 @@ impl Waits {
     /// Adds those of a reference.
     #[inline]
     pub fn add_reference(&mut self, reference: ReferenceWaits) {
+        self.add_references(reference, 1);
+    }
+
+    /// Adds those of so many references, which are alike.
+    #[inline]
+    pub fn add_references(&mut self, reference: ReferenceWaits, times: u64) {
         for (level, sum) in self.misses.iter_mut().enumerate() {
-            *sum += reference.lines >> (LEVEL_BITS * level) & ((1 << LEVEL_BITS) - 1);
+            *sum += (reference.lines >> (LEVEL_BITS * level) & ((1 << LEVEL_BITS) - 1)) * times;
         }
-        self.cycles = self.cycles.saturating_add(reference.cycles);
+        self.cycles = self.cycles.saturating_add(reference.cycles.saturating_mul(times));
     }
 }
 
@@ -100,18 +106,38 @@ impl ReferenceWaits {
 pub struct Wait<'a> {
     /// The running process.
     pub process: Asid,
-    /// First byte of the base page.
-    pub page: VirtAddr,
-    /// A small number that only this page has until it is unmapped; none if nothing has translated the page.
-    pub page_id: Option<u32>,
-    /// Its mapping.
-    pub mapping: MappingId,
+    /// The page.
+    pub of: WaitingPage,
     /// The instruction; 0 if the stream has no code.
     pub instruction: VirtAddr,
     /// The instruction's block.
     pub block: &'a Block,
     /// What it missed, and its cycles.
     pub waits: ReferenceWaits,
+}
+
+/// A page whose references missed caches.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct WaitingPage {
+    /// First byte of the base page.
+    pub page: VirtAddr,
+    /// A small number that only this page has until it is unmapped; none if nothing has translated the page.
+    pub id: Option<u32>,
+    /// Its mapping.
+    pub mapping: MappingId,
+}
+
+/// Whether an observer hears of misses of caches, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HearsWaits {
+    /// It does not.
+    Never,
+    /// Of each, in [`Observer::on_wait`], when the caches have simulated it.
+    AtOnce,
+    /// Of some so. Others are summed up, by instruction and again by page, until code or pages change, or results are
+    /// asked for. Of each such instruction and page, `on_wait` has told since the last change.
+    Together,
 }
 
 /// Observes every walk of the first machine, on all of its cores, and every miss of its caches of memory.
@@ -122,9 +148,9 @@ pub trait Observer: Send {
     /// Code of a process in this range may change from now on.
     fn on_lost_code(&mut self, _process: Asid, _range: Range<u64>) {}
 
-    /// Whether it is to hear of misses of caches.
-    fn hears_waits(&self) -> bool {
-        false
+    /// Whether it is to hear of misses of caches, and when.
+    fn hears_waits(&self) -> HearsWaits {
+        HearsWaits::Never
     }
 
     /// A wait in the [page](Wait::page_id) comes soon: an observer may prefetch what it needs then.
@@ -132,6 +158,12 @@ pub trait Observer: Send {
 
     /// A reference missed a cache. Lines of one reference may be told apart.
     fn on_wait(&mut self, _wait: &Wait<'_>, _space: &AddressSpace) {}
+
+    /// References of an instruction missed caches: see [`HearsWaits::Together`].
+    fn on_waits_of_code(&mut self, _instruction: VirtAddr, _waits: &Waits) {}
+
+    /// References to a page missed caches: see [`HearsWaits::Together`].
+    fn on_waits_of_page(&mut self, _page: WaitingPage, _waits: &Waits) {}
 }
 
 /// The addresses whose code an event may change.

@@ -145,6 +145,15 @@ struct CodeSite {
     number: u16,
 }
 
+/// The code of a reference, by its number among all of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CodeNumber {
+    /// A data reference of a block.
+    Site(u32),
+    /// A run of fetches.
+    Run(u32),
+}
+
 /// The line runs of all blocks seen.
 ///
 /// What a miss needs to know of its block is here too: blocks lie scattered in memory.
@@ -205,22 +214,35 @@ impl CodeLines {
         if block == 0 { 0 } else { self.blocks[block - 1].runs as usize }
     }
 
-    /// The address of the instruction with which a run of a block begins.
+    /// The number of a run of a block among all runs.
     #[inline]
-    pub fn instruction_of_run(&self, block: usize, run: usize) -> VirtAddr {
-        self.instructions[self.first_run(block) + run]
+    pub fn number_of_run(&self, block: usize, run: usize) -> u32 {
+        (self.first_run(block) + run) as u32
+    }
+
+    /// The number of a data reference of a block among those of all blocks.
+    #[inline]
+    pub fn number_of_site(&self, block: usize, site: usize) -> u32 {
+        (self.first_site(block) + site) as u32
+    }
+
+    #[inline]
+    fn first_site(&self, block: usize) -> usize {
+        if block == 0 { 0 } else { self.blocks[block - 1].sites as usize }
     }
 
     #[inline]
     fn all_sites(&self, block: usize) -> &[CodeSite] {
-        let start = if block == 0 { 0 } else { self.blocks[block - 1].sites };
-        &self.sites[start as usize..self.blocks[block].sites as usize]
+        &self.sites[self.first_site(block)..self.blocks[block].sites as usize]
     }
 
-    /// The address of the instruction that makes a data reference of a block; 0 if it has none.
+    /// The address of the instruction that makes a data reference, or with which a run begins; 0 if there is none.
     #[inline]
-    pub fn instruction_of_site(&self, block: usize, site: usize) -> VirtAddr {
-        self.all_sites(block).get(site).map_or(VirtAddr(0), |site| site.address)
+    pub fn instruction_at(&self, code: CodeNumber) -> VirtAddr {
+        match code {
+            CodeNumber::Site(site) => self.sites.get(site as usize).map_or(VirtAddr(0), |site| site.address),
+            CodeNumber::Run(run) => self.instructions[run as usize],
+        }
     }
 
     /// Its data references in the order of its instructions.

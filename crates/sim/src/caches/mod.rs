@@ -5,7 +5,7 @@
 //! `docs/reference/machine-files.md` describes the model.
 
 mod lookahead;
-mod passage;
+pub(crate) mod passage;
 pub(crate) mod waiting_walks;
 
 use crate::attribution::ReferenceWaits;

@@ -5,26 +5,45 @@ use crate::caches::lookahead::CacheLookahead;
 use crate::caches::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use crate::caches::{MemoryCaches, WalkCost};
 use crate::moment::Moment;
-use pagewalk_cache::{CacheAddress, DataSource, PassedLine, Requester};
+use pagewalk_cache::{CacheAddress, DataSource, Requester};
+
+/// Who hears what becomes of lines below the first level, and of walks.
+pub(crate) trait Listener {
+    /// Whether it hears of lines.
+    const HEARS_LINES: bool;
+
+    /// Lines that the cache below has, or that left the first level. `each`: what they wait for, by requester.
+    fn near(&mut self, passed: &[PassedAt], each: &[ReferenceWaits; Requester::ALL.len()]);
+
+    /// Another line, and what it waits for.
+    fn far(&mut self, moment: Moment, waits: ReferenceWaits);
+
+    /// A walk that waited.
+    fn walk(&mut self, cause: WalkCause, cost: WalkCost);
+}
+
+/// Nobody.
+pub(crate) struct Nobody;
+
+impl Listener for Nobody {
+    const HEARS_LINES: bool = false;
+
+    fn near(&mut self, _: &[PassedAt], _: &[ReferenceWaits; Requester::ALL.len()]) {}
+    fn far(&mut self, _: Moment, _: ReferenceWaits) {}
+    fn walk(&mut self, _: WalkCause, _: WalkCost) {}
+}
 
 impl MemoryCaches {
-    /// Lets what passed the first level go on, and walks that waited, in order. `wait` hears what references missed, if
-    /// `TELLS`, and `walk` the costs of walks.
-    pub fn take_passed<const TELLS: bool>(
-        &mut self,
-        passed: &[PassedAt],
-        walks: &WaitingWalks,
-        mut wait: impl FnMut(Moment, ReferenceWaits),
-        mut walk: impl FnMut(WalkCause, WalkCost),
-    ) {
+    /// Lets what passed the first level go on, and walks that waited, in order.
+    pub fn take_passed<L: Listener>(&mut self, passed: &[PassedAt], walks: &WaitingWalks, listener: &mut L) {
         debug_assert!(walks.are_noted());
-        let nearest = self.hierarchy.nearest_in_order();
+        let (nearest, each) = (self.hierarchy.nearest_in_order(), self.near_waits());
         let (mut walked, mut due) = (0, walks.moment(0));
-        let (mut waits, mut lookahead) = (ReferenceWaits::default(), CacheLookahead::default());
+        let mut lookahead = CacheLookahead::default();
         let mut next = 0;
         while next < passed.len() {
             while due.is_some_and(|due| due <= passed[next].moment) {
-                self.walk_waiting(walks, walked, &mut walk);
+                self.walk_waiting(walks, walked, listener);
                 walked += 1;
                 due = walks.moment(walked);
             }
@@ -32,54 +51,53 @@ impl MemoryCaches {
             let lines = passed[next..].iter().take_while(before_walk).map(|passed| passed.line);
             let (near, cycles) = nearest.map_or((0, 0), |nearest| self.hierarchy.pass_near(nearest, lines));
             self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
-            if TELLS && let Some(nearest) = nearest {
-                for at in next..next + near {
-                    self.add_wait(&mut waits, passed[at].line, Some(DataSource::Cache(nearest)));
-                    tell(passed, at, &mut waits, &mut wait);
-                }
+            if L::HEARS_LINES && near > 0 {
+                listener.near(&passed[next..next + near], &each);
             }
             next += near;
             lookahead.note_near(near);
-            let Some(&PassedAt { line, .. }) = passed.get(next).filter(before_walk) else { continue };
+            let Some(&PassedAt { line, moment }) = passed.get(next).filter(before_walk) else { continue };
             lookahead.prefetch(&self.hierarchy, (passed, next), (walks, walked));
             let served = self.hierarchy.pass(line);
             if let (Some(served), Some(requester)) = (served, line.requester()) {
                 let cycles = self.hierarchy.wait(requester, served);
                 self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
                 lookahead.note(served);
-            }
-            if TELLS {
-                self.add_wait(&mut waits, line, served);
-                tell(passed, next, &mut waits, &mut wait);
+                if L::HEARS_LINES {
+                    listener.far(moment, self.waits(requester, served));
+                }
             }
             next += 1;
         }
         for walked in walked..walks.len() {
-            self.walk_waiting(walks, walked, &mut walk);
+            self.walk_waiting(walks, walked, listener);
         }
     }
 
-    /// Adds what a line waits for. `served`: where it was found; none if it left the first level.
+    /// What a line that missed the first level waits for. `served`: where it was found.
     #[inline(always)]
-    fn add_wait(&self, waits: &mut ReferenceWaits, line: PassedLine, served: Option<DataSource>) {
-        if let (Some(served), Some(requester)) = (served, line.requester()) {
-            waits.cycles = waits.cycles.saturating_add(self.hierarchy.wait(requester, served));
-            waits.miss(1);
-            self.hierarchy.levels_before(requester, served).for_each(|level| waits.miss(level));
-        }
+    fn waits(&self, requester: Requester, served: DataSource) -> ReferenceWaits {
+        let mut waits = ReferenceWaits::of_cycles(self.hierarchy.wait(requester, served));
+        waits.miss(1);
+        self.hierarchy.levels_before(requester, served).for_each(|level| waits.miss(level));
+        waits
     }
 
-    fn walk_waiting(
-        &mut self,
-        walks: &WaitingWalks,
-        walked: usize,
-        walk: &mut impl FnMut(WalkCause, WalkCost),
-    ) {
+    /// What a line that missed the first level waits for if the cache below has it, by requester.
+    pub fn near_waits(&self) -> [ReferenceWaits; Requester::ALL.len()] {
+        let Some(nearest) = self.hierarchy.nearest_in_order() else { return Default::default() };
+        Requester::ALL.map(|by| match by {
+            Requester::Walk => ReferenceWaits::default(),
+            by => self.waits(by, DataSource::Cache(nearest)),
+        })
+    }
+
+    fn walk_waiting(&mut self, walks: &WaitingWalks, walked: usize, listener: &mut impl Listener) {
         let entries = walks.entries(walked);
         let cycles = self.read_entries(entries);
         if let Some(cause) = walks.cause(walked) {
             self.waited_cycles = self.waited_cycles.saturating_add(cycles);
-            walk(cause, WalkCost { references: entries.len() as u32, cycles });
+            listener.walk(cause, WalkCost { references: entries.len() as u32, cycles });
         }
     }
 
@@ -92,22 +110,5 @@ impl MemoryCaches {
             cycles = cycles.saturating_add(self.hierarchy.latency(served));
         }
         cycles
-    }
-}
-
-/// At a reference's last line, tells what the reference waits for.
-#[inline(always)]
-fn tell(
-    passed: &[PassedAt],
-    at: usize,
-    waits: &mut ReferenceWaits,
-    wait: &mut impl FnMut(Moment, ReferenceWaits),
-) {
-    let moment = passed[at].moment;
-    if passed.get(at + 1).is_none_or(|next| next.moment != moment) {
-        let waits = std::mem::take(waits);
-        if waits.has_missed() {
-            wait(moment, waits);
-        }
     }
 }

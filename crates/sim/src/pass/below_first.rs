@@ -3,41 +3,28 @@
 //! Each part of a design's caches takes lines and walks in the order of their moments. The observed design does so
 //! here, and tells the observer; others on a worker, if there is one.
 
-use crate::attribution::{Observer, ReferenceWaits};
+use crate::attribution::{HearsWaits, Observer, ReferenceWaits, Wait, WaitingPage};
 use crate::bits::bits;
+use crate::caches::passage::{Listener, Nobody};
 use crate::caches::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
-use crate::code_lines::CodeLines;
+use crate::code_lines::{CodeLines, CodeNumber};
 use crate::design::Design;
-use crate::moment::{CodePosition, Moment};
+use crate::moment::Moment;
+use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::cache_worker::{CacheWorker, Passage};
-use crate::pass::caches::{CachesPosition, CachesProgress, page_of, wait};
+use crate::pass::caches::{CachesPosition, CachesProgress, page_of};
 use crate::pass::cohort::{Cohort, Divided};
-use crate::pass::place::{ReferencePlace, site};
+use crate::pass::near_waits::NearWaits;
+use crate::pass::place::ReferencePlace;
 use crate::pass::process::Process;
+use crate::pass::span_index::SpanIndex;
 use crate::store::PageStore;
-use pagewalk_trace::{Batch, Span};
+use pagewalk_cache::Requester;
+use pagewalk_trace::{Batch, Block, Span};
 use pagewalk_units::VirtAddr;
-
-/// The span of a data reference; `from`: a span before it or its own.
-#[inline]
-fn last_span_from(batch: &Batch<'_>, mut from: usize, data: usize) -> usize {
-    // Without branches inside a piece, as its end cannot be foretold.
-    const PIECE: usize = 8;
-    const NEAR: usize = 8;
-    let is_before = |span: &Span| span.first as usize <= data;
-    for _ in 0..NEAR {
-        let next = batch.spans[from + 1..].iter().take(PIECE);
-        let before = next.map(|span| usize::from(is_before(span))).sum::<usize>();
-        from += before;
-        if before < PIECE {
-            return from;
-        }
-    }
-    from + batch.spans[from + 1..].partition_point(is_before)
-}
 
 impl<O: Observer> Pass<O> {
     /// Notes the walks that a design has left to its caches. `page`: of the reference that caused the first of them.
@@ -219,25 +206,27 @@ impl<O: Observer> Pass<O> {
             return;
         }
         let Design { memory: Some(memory), counts, .. } = &mut self.designs[design] else { return };
-        memory.take_passed::<false>(passed, waited, |_, _| {}, |_, _| {});
+        memory.take_passed(passed, waited, &mut Nobody);
         counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
     }
 
     /// Lets it go on to the observed design, with its walks.
     fn feed_observed(&mut self, passed: &[PassedAt], waited: &WaitingWalks, batch: &Batch<'_>) {
-        let Pass { designs, store, process, observer, .. } = self;
+        self.expect_near_waits(passed.len());
+        let Pass { designs, store, process, observer, course, .. } = self;
         let Design { memory: Some(memory), counts, .. } = &mut designs[0] else { return };
-        let (mut walks, hears_waits) = (Vec::new(), observer.hears_waits());
-        let mut waiting =
-            WaitingNews { store, process, observer, batch, span: 0, news: Vec::with_capacity(TOGETHER) };
-        let wait = |moment: Moment, waits: ReferenceWaits| waiting.add(moment, waits);
-        let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
-        if hears_waits {
-            memory.take_passed::<true>(passed, waited, wait, walk);
+        let hears = observer.hears_waits();
+        let CachesProgress { spans, near, .. } = &mut course.caches;
+        let near = (hears == HearsWaits::Together).then_some(near);
+        let (news, mut walks) = (Vec::with_capacity(TOGETHER), Vec::new());
+        if hears == HearsWaits::Never {
+            memory.take_passed(passed, waited, &mut walks);
         } else {
-            memory.take_passed::<false>(passed, waited, wait, walk);
+            let mut waiting = WaitingNews { store, process, observer, batch, spans, near, news, walks };
+            memory.take_passed(passed, waited, &mut waiting);
+            waiting.tell_all();
+            walks = waiting.walks;
         }
-        waiting.tell_all();
         counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
         for (number, &(cause, cost)) in walks.iter().enumerate() {
             if let Some((ahead, _)) = walks.get(number + WALKS_AHEAD) {
@@ -250,16 +239,33 @@ impl<O: Observer> Pass<O> {
     }
 }
 
+/// A walk that waited, and what it cost.
+type WaitedWalk = (WalkCause, WalkCost);
+
+/// Takes the walks alone.
+impl Listener for Vec<WaitedWalk> {
+    const HEARS_LINES: bool = false;
+
+    fn near(&mut self, _: &[PassedAt], _: &[ReferenceWaits; Requester::ALL.len()]) {}
+    fn far(&mut self, _: Moment, _: ReferenceWaits) {}
+
+    fn walk(&mut self, cause: WalkCause, cost: WalkCost) {
+        self.push((cause, cost));
+    }
+}
+
 /// Tells the observer of waits. With many pages it first finds those of a group, so that the host waits for them
 /// together.
 struct WaitingNews<'a, O> {
-    store: &'a PageStore,
+    store: &'a mut PageStore,
     process: &'a Process,
     observer: &'a mut O,
     batch: &'a Batch<'a>,
-    /// A span before that of the next wait, or its own.
-    span: usize,
+    spans: &'a mut SpanIndex,
+    /// If the observer hears of waits together.
+    near: Option<&'a mut NearWaits>,
     news: Vec<(Moment, ReferenceWaits)>,
+    walks: Vec<WaitedWalk>,
 }
 
 /// Waits of one group.
@@ -270,15 +276,25 @@ const WALKS_AHEAD: usize = 8;
 /// A reference that waits.
 #[derive(Clone, Copy)]
 struct WaitingReference<'a> {
-    at: VirtAddr,
-    page: Option<u32>,
+    of: WaitingPage,
     instruction: VirtAddr,
-    place: ReferencePlace<'a>,
+    block: &'a Block,
 }
 
-impl<'a, O: Observer> WaitingNews<'a, O> {
+impl<O: Observer> Listener for WaitingNews<'_, O> {
+    const HEARS_LINES: bool = true;
+
+    fn near(&mut self, passed: &[PassedAt], each: &[ReferenceWaits; Requester::ALL.len()]) {
+        for &PassedAt { moment, line } in passed {
+            let Some(by) = line.requester() else { continue };
+            if !self.count_near(moment, by) {
+                self.far(moment, each[by as usize]);
+            }
+        }
+    }
+
     #[inline(always)]
-    fn add(&mut self, moment: Moment, waits: ReferenceWaits) {
+    fn far(&mut self, moment: Moment, waits: ReferenceWaits) {
         if !self.store.has_many_pages() {
             let reference = self.find(moment);
             self.tell(&reference, waits);
@@ -290,13 +306,33 @@ impl<'a, O: Observer> WaitingNews<'a, O> {
         }
     }
 
+    fn walk(&mut self, cause: WalkCause, cost: WalkCost) {
+        self.walks.push((cause, cost));
+    }
+}
+
+impl<'a, O: Observer> WaitingNews<'a, O> {
+    /// Counts a near line, if that is enough.
+    #[inline(always)]
+    fn count_near(&mut self, moment: Moment, by: Requester) -> bool {
+        let Some(near) = &mut self.near else { return false };
+        let PlacedReference { code, at, .. } = self.process.lines.reference(self.batch, moment, self.spans);
+        let page = self.store.find_missed(self.store.paging.base().number(as_recorded(at)));
+        let Some(page) = page else { return false };
+        let is_known = near.count(by, code, page);
+        if !is_known {
+            near.know(code, page);
+        }
+        is_known
+    }
+
     #[inline(never)]
     fn tell_all(&mut self) {
         let mut references = [None; TOGETHER];
         let news = std::mem::take(&mut self.news);
         for (&(moment, _), reference) in news.iter().zip(&mut references) {
             let found = self.find(moment);
-            if let Some(page) = found.page {
+            if let Some(page) = found.of.id {
                 self.store.prefetch_page(page);
                 self.observer.expect_wait(page);
             }
@@ -311,16 +347,28 @@ impl<'a, O: Observer> WaitingNews<'a, O> {
 
     #[inline(always)]
     fn find(&mut self, moment: Moment) -> WaitingReference<'a> {
-        let (at, instruction, place) = self.process.lines.place(self.batch, moment, &mut self.span);
-        WaitingReference { at, page: page_of(self.store, at), instruction, place }
+        let lines = &self.process.lines;
+        let PlacedReference { span, code, at } = lines.reference(self.batch, moment, self.spans);
+        WaitingReference {
+            of: page_of(self.store, at),
+            instruction: lines.instruction_at(code),
+            block: self.batch.blocks.get(self.batch.spans[span].block),
+        }
     }
 
     #[inline(always)]
     fn tell(&mut self, reference: &WaitingReference<'_>, waits: ReferenceWaits) {
-        let &WaitingReference { at, page, instruction, ref place } = reference;
-        let wait = wait(self.store, (at, page), instruction, place, waits);
+        let &WaitingReference { of, instruction, block } = reference;
+        let wait = Wait { process: self.store.asid, of, instruction, block, waits };
         self.observer.on_wait(&wait, &self.process.space);
     }
+}
+
+/// A reference of a batch: its span, its code and its address.
+struct PlacedReference {
+    span: usize,
+    code: CodeNumber,
+    at: VirtAddr,
 }
 
 impl CodeLines {
@@ -329,27 +377,24 @@ impl CodeLines {
         self.position(place).moment(place.at)
     }
 
-    /// The reference of a moment: its address, its instruction's, and its place. `latest`: a span before it or its own.
-    fn place<'a>(
-        &self,
-        batch: &'a Batch<'a>,
-        moment: Moment,
-        latest: &mut usize,
-    ) -> (VirtAddr, VirtAddr, ReferencePlace<'a>) {
-        let block = |span: usize| batch.spans[span].block.index();
+    /// The reference of a moment.
+    #[inline(always)]
+    fn reference(&self, batch: &Batch<'_>, moment: Moment, spans: &mut SpanIndex) -> PlacedReference {
         match moment.run() {
             None => {
                 let index = moment.data();
-                *latest = last_span_from(batch, *latest, index);
-                let number = index - batch.spans[*latest].first as usize;
-                let instruction = self.instruction_of_site(block(*latest), number);
-                (batch.refs[index].address(), instruction, site(batch, *latest, index))
+                let span = spans.span_of(batch, index);
+                let Span { block, first } = batch.spans[span];
+                let code = self.number_of_site(block.index(), index - first as usize);
+                PlacedReference { span, code: CodeNumber::Site(code), at: batch.refs[index].address() }
             }
-            Some((span, number)) => {
-                let run = self.run(batch, (span, number));
-                let at = CodePosition::Instruction(run.instruction);
-                let instruction = self.instruction_of_run(block(span), number);
-                (run.address, instruction, ReferencePlace { batch, span, at, ahead: &[] })
+            Some((span, run)) => {
+                let code = self.number_of_run(batch.spans[span].block.index(), run);
+                PlacedReference {
+                    span,
+                    code: CodeNumber::Run(code),
+                    at: self.run(batch, (span, run)).address,
+                }
             }
         }
     }

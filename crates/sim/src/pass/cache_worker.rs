@@ -4,6 +4,7 @@
 //! them, takes what passes in the same order, and gives them back when they are asked for.
 
 use crate::caches::MemoryCaches;
+use crate::caches::passage::Nobody;
 use crate::caches::waiting_walks::{PassedAt, WaitingWalks};
 use pagewalk_cache::PartLines;
 use std::io;
@@ -154,5 +155,5 @@ fn follow(owned: &mut Vec<Owned>, order: Order) {
 fn pass(passage: &Passage, design: usize, memory: &mut MemoryCaches) {
     let Some((_, walks)) = passage.walks.iter().find(|(own, _)| *own == design) else { return };
     passage.parts.iter().for_each(|part| memory.hierarchy.set_part(part));
-    memory.take_passed::<false>(&passage.passed, walks, |_, _| {}, |_, _| {});
+    memory.take_passed(&passage.passed, walks, &mut Nobody);
 }

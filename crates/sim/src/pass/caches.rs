@@ -4,7 +4,7 @@
 //! TLBs run ahead. Whole hierarchies catch up before a miss of the TLBs, so that the walk's reads find them as they
 //! would in program order. Most designs can do with less: see `first_caches`.
 
-use crate::attribution::{Observer, ReferenceWaits, Wait};
+use crate::attribution::{HearsWaits, Observer, ReferenceWaits, Wait, WaitingPage};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, logical};
 use crate::code_lines::{CodeLines, LineGrain, LineRun};
@@ -17,7 +17,9 @@ use crate::pass::cache_worker::CacheWorker;
 use crate::pass::cohort::Cohort;
 use crate::pass::first_caches::FirstCaches;
 use crate::pass::forerunner::BatchesAhead;
+use crate::pass::near_waits::NearWaits;
 use crate::pass::place::{ReferencePlace, site};
+use crate::pass::span_index::SpanIndex;
 use crate::store::PageStore;
 use pagewalk_cache::{CacheAddress, Requester};
 use pagewalk_mm::MappingId;
@@ -70,6 +72,10 @@ pub(crate) struct CachesProgress {
     pub cohort: Option<Cohort>,
     /// What first levels did, batch by batch, if forerunners see the references.
     pub ahead: Option<BatchesAhead>,
+    /// Of the batch that passes.
+    pub spans: SpanIndex,
+    /// What the observed design's first level missed and the next one served, since the last event.
+    pub near: NearWaits,
 }
 
 /// The references between two positions.
@@ -205,30 +211,11 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, ReferenceWaits)> Receiver for Obser
 }
 
 /// The first page that a reference to `at` touches.
-#[inline]
-pub(crate) fn page_of(store: &PageStore, at: VirtAddr) -> Option<u32> {
-    store.find(store.paging.base().number(as_recorded(at)))
-}
-
-/// What a reference to `at`, in this page, waits for. `instruction`: what makes it.
-#[inline]
-pub(crate) fn wait<'a>(
-    store: &PageStore,
-    (at, page): (VirtAddr, Option<u32>),
-    instruction: VirtAddr,
-    place: &ReferencePlace<'a>,
-    waits: ReferenceWaits,
-) -> Wait<'a> {
-    let mapping = page.map(|page| store.pages[page as usize].mapping);
-    Wait {
-        process: store.asid,
-        page: store.address(store.paging.base().number(as_recorded(at))),
-        page_id: page,
-        mapping: mapping.unwrap_or(MappingId::UNKNOWN),
-        instruction,
-        block: place.block(),
-        waits,
-    }
+pub(crate) fn page_of(store: &mut PageStore, at: VirtAddr) -> WaitingPage {
+    let number = store.paging.base().number(as_recorded(at));
+    let id = store.find_missed(number);
+    let mapping = id.map_or(MappingId::UNKNOWN, |page| store.pages[page as usize].mapping);
+    WaitingPage { page: store.address(number), id, mapping }
 }
 
 /// Designs with caches.
@@ -276,8 +263,9 @@ impl<O: Observer> Pass<O> {
             let lines = &mut self.process.lines;
             lines.learn(batch.blocks.since(lines.blocks()), grain);
             let at = CachesPosition::before(batch, spans.start);
-            let CachesProgress { whole, first, ahead, .. } = &mut self.course.caches;
+            let CachesProgress { whole, first, ahead, spans: index, .. } = &mut self.course.caches;
             *whole = at;
+            index.forget();
             first.iter_mut().for_each(|first| first.begin(at));
             if let Some(ahead) = ahead.as_ref().filter(|_| spans.start == 0) {
                 ahead.begin(batch, first);
@@ -330,13 +318,15 @@ impl<O: Observer> Pass<O> {
         let stretch = Stretch { batch, lines: &process.lines, asid: store.asid, from, to };
         for design in bits(sets.whole_caches & sets.active) {
             let Some(memory) = &mut designs[design].memory else { continue };
-            if design > 0 || !observer.hears_waits() {
+            if design > 0 || observer.hears_waits() == HearsWaits::Never {
                 stretch.replay(&mut Unobserved(memory));
                 continue;
             }
             let tell = |at: VirtAddr, place: &ReferencePlace<'_>, waits| {
-                let of = (at, page_of(store, at));
-                observer.on_wait(&wait(store, of, place.instruction(), place, waits), &process.space);
+                let (process_id, of) = (store.asid, page_of(store, at));
+                let (instruction, block) = (place.instruction(), place.block());
+                let wait = Wait { process: process_id, of, instruction, block, waits };
+                observer.on_wait(&wait, &process.space);
             };
             stretch.replay(&mut Observed { memory, tell });
         }

@@ -136,6 +136,7 @@ mod tests {
     use super::*;
     use crate::Library;
     use crate::bits::bits;
+    use crate::caches::passage::Nobody;
     use crate::caches::waiting_walks::WalkCause;
     use crate::moment::{CodePosition, Moment};
     use crate::pass::cache_worker::{CacheWorker, Passage};
@@ -160,7 +161,7 @@ mod tests {
     }
 
     fn take(caches: &mut MemoryCaches, passed: &[PassedAt], walks: &WaitingWalks) {
-        caches.take_passed::<false>(passed, walks, |_, _| {}, |_, _| {});
+        caches.take_passed(passed, walks, &mut Nobody);
     }
 
     /// Designs of which the first is observed, the last is of other caches, and the others may follow.

@@ -14,6 +14,7 @@ mod global;
 mod growth;
 mod hugetlb;
 mod kernel;
+mod near_waits;
 mod place;
 mod plain_misses;
 mod process;
@@ -22,6 +23,7 @@ mod scout;
 mod sets;
 mod software;
 mod spaces;
+mod span_index;
 mod threads;
 mod together;
 mod twins;
@@ -241,6 +243,7 @@ impl<O: Observer> Pass<O> {
     pub(crate) fn settle(&mut self) {
         self.store.front_clear();
         self.take_caches_back();
+        self.tell_near_waits();
     }
 
     /// Runs the spans `spans` of a batch.
@@ -433,10 +436,14 @@ impl<O: Observer> Analysis for Pass<O> {
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
         if let Some(range) = lost_code(event, &self.process.space) {
+            self.tell_near_waits();
             self.observer.on_lost_code(self.store.asid, range);
         }
         let mut changes = Vec::new();
         self.process.space.apply(event, &mut changes);
+        if !changes.is_empty() {
+            self.tell_near_waits();
+        }
         for change in changes {
             self.apply(change);
         }

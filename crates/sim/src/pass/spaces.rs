@@ -76,6 +76,7 @@ impl<O: Observer> Pass<O> {
         if asid == self.store.asid {
             return;
         }
+        self.tell_near_waits();
         let before = self.store.enter(asid);
         self.store.forget_latest();
         let (base, in_place) = (self.store.paging.base(), self.process.fetches.in_place);

@@ -3,10 +3,10 @@
 use super::functions::Functions;
 use super::heat::HeatMap;
 use super::waits::PageWaits;
-use crate::attribution::{Observer, Wait, Walk};
+use crate::attribution::{HearsWaits, Observer, Wait, WaitingPage, Waits, Walk};
 use pagewalk_mm::AddressSpace;
 use pagewalk_translate::Asid;
-use pagewalk_units::PageSize;
+use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
@@ -34,8 +34,8 @@ impl Observer for Attribution {
         self.functions.forget(range);
     }
 
-    fn hears_waits(&self) -> bool {
-        true
+    fn hears_waits(&self) -> HearsWaits {
+        HearsWaits::Together
     }
 
     fn expect_wait(&self, page_id: u32) {
@@ -44,6 +44,14 @@ impl Observer for Attribution {
 
     fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
         self.functions.add_wait(wait, space);
-        self.waits.add(wait);
+        self.waits.add(wait.of, |waits| waits.add_reference(wait.waits));
+    }
+
+    fn on_waits_of_code(&mut self, instruction: VirtAddr, waits: &Waits) {
+        self.functions.add_waits(instruction, waits);
+    }
+
+    fn on_waits_of_page(&mut self, page: WaitingPage, waits: &Waits) {
+        self.waits.add(page, |sum| sum.add(waits));
     }
 }

@@ -121,6 +121,12 @@ impl Functions {
         self.waits[row].1.add_reference(wait.waits);
     }
 
+    /// Adds what references of an instruction missed that has a row, as its code is as it was.
+    pub fn add_waits(&mut self, instruction: VirtAddr, waits: &Waits) {
+        let row = self.current[&instruction];
+        self.waits[row as usize].1.add(waits);
+    }
+
     pub fn add(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         let row = self.row(walk.instruction, walk.block, space);
         let row = &mut self.rows[row];

@@ -3,7 +3,9 @@
 use super::functions::{FunctionWalks, Functions};
 use super::heat::HeatMap;
 use super::makers::{Maker, Makers};
-use crate::attribution::{MappingCounts, Observer, PageWalks, ReferenceWaits, Wait, Waits, Walk};
+use crate::attribution::{
+    HearsWaits, MappingCounts, Observer, PageWalks, ReferenceWaits, Wait, WaitingPage, Waits, Walk,
+};
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_translate::Asid;
 use pagewalk_units::VirtAddr;
@@ -124,12 +126,12 @@ impl Observer for Programs {
         self.walks.push(PageWalk { process, page, fetch, references, cycles, instructions });
     }
 
-    fn hears_waits(&self) -> bool {
-        self.is_kept
+    fn hears_waits(&self) -> HearsWaits {
+        if self.is_kept { HearsWaits::AtOnce } else { HearsWaits::Never }
     }
 
     fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
-        let &Wait { process, page, waits, .. } = wait;
+        let &Wait { process, of: WaitingPage { page, .. }, waits, .. } = wait;
         self.functions(process).add_wait(wait, space);
         self.waits.push(PageWait { process, page, waits });
     }

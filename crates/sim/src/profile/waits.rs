@@ -1,7 +1,7 @@
 //! Misses in the first machine's caches of memory, and waits for them, by page.
 
 use super::ProfileResult;
-use crate::attribution::{Wait, Waits};
+use crate::attribution::{WaitingPage, Waits};
 use crate::recent_ids::NOBODY;
 use pagewalk_mm::MappingId;
 use pagewalk_setassoc::prefetch;
@@ -22,15 +22,16 @@ pub(super) struct PageWaits {
 }
 
 impl PageWaits {
+    /// Adds to what references to a page wait for.
     #[inline]
-    pub fn add(&mut self, wait: &Wait<'_>) {
-        let key = (wait.page, wait.mapping);
-        let latest = wait.page_id.and_then(|id| self.latest.get(id as usize));
+    pub fn add(&mut self, of: WaitingPage, add: impl FnOnce(&mut Waits)) {
+        let key = (of.page, of.mapping);
+        let latest = of.id.and_then(|id| self.latest.get(id as usize));
         let row = match latest {
             Some(&row) if self.rows.get(row as usize).is_some_and(|(of, _)| *of == key) => row,
-            _ => self.find(key, wait.page_id),
+            _ => self.find(key, of.id),
         };
-        self.rows[row as usize].1.add_reference(wait.waits);
+        add(&mut self.rows[row as usize].1);
     }
 
     /// Prefetches the row of a page.
@@ -71,20 +72,14 @@ impl ProfileResult<'_> {
 mod tests {
     use super::*;
     use crate::attribution::ReferenceWaits;
-    use pagewalk_trace::{Block, BlockEnd};
-    use pagewalk_translate::Asid;
 
     /// Ids are used again: by another page, and by the same page under another mapping.
     #[test]
     fn each_page_of_an_id_has_its_own_row() {
         let mut all = PageWaits::default();
-        let (instructions, sites, code) = Default::default();
-        let block = Block { instructions, sites, code, end: BlockEnd::Jump };
-        let mut add = |page: u64, mapping: u32, page_id: Option<u32>, cycles: u64| {
-            let waits = ReferenceWaits::of_cycles(cycles);
-            let (page, instruction, mapping) = (VirtAddr(page << 12), VirtAddr(0), MappingId(mapping));
-            let process = Asid::default();
-            all.add(&Wait { process, page, page_id, mapping, instruction, block: &block, waits });
+        let mut add = |page: u64, mapping: u32, id: Option<u32>, cycles: u64| {
+            let of = WaitingPage { page: VirtAddr(page << 12), id, mapping: MappingId(mapping) };
+            all.add(of, |waits| waits.add_reference(ReferenceWaits::of_cycles(cycles)));
         };
         add(7, 0, Some(3), 1);
         add(8, 0, Some(3), 10);

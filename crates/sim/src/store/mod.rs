@@ -86,7 +86,7 @@ pub(crate) struct PageStore {
     pub supers: KnownSuperpages,
     page_ids: FxHashMap<Key, u32>,
     /// Pages of the running address space that missed.
-    recent: RecentIds<4096>,
+    recent: RecentIds<8192>,
     unit_ids: FxHashMap<(Key, MappingId), u32>,
     block_ids: FxHashMap<Key, u32>,
     free_pages: Vec<u32>,

@@ -1,7 +1,7 @@
 //! What is kept of walks.
 
 use super::System;
-use crate::attribution::{Observer, ReferenceWaits, Wait, Walk, lost_code};
+use crate::attribution::{Observer, ReferenceWaits, Wait, WaitingPage, Walk, lost_code};
 use crate::caches::WalkCost;
 use crate::classes::FETCH;
 use crate::moment::CodePosition;
@@ -98,10 +98,12 @@ impl System {
             let place = ReferencePlace { batch, span, at, ahead: &[] };
             let wait = Wait {
                 process,
-                page: VirtAddr(base.number(as_recorded(address)) << base.shift()),
-                page_id: None,
-                // The census knows it.
-                mapping: MappingId::UNKNOWN,
+                of: WaitingPage {
+                    page: VirtAddr(base.number(as_recorded(address)) << base.shift()),
+                    id: None,
+                    // The census knows it.
+                    mapping: MappingId::UNKNOWN,
+                },
                 instruction: place.instruction(),
                 block: place.block(),
                 waits,

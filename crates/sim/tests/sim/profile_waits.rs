@@ -5,7 +5,8 @@ use crate::random::{Random, cases};
 use crate::slow::feed;
 use pagewalk_cache::{CacheSpec, Requester, StoreRule};
 use pagewalk_mm::ThpMode;
-use pagewalk_sim::{Arrangement, DesignCounts, HostKernel, Profile, Simulation, Waits};
+use pagewalk_setassoc::Geometry;
+use pagewalk_sim::{Arrangement, DesignCounts, HostKernel, Library, Profile, Simulation, Waits};
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
 
@@ -23,10 +24,23 @@ fn missed(machine: &MachineSpec, counts: &DesignCounts) -> Waits {
     waits
 }
 
+/// Caches like those of zen4, so small that the second level serves most references.
+fn small_caches(random: &mut Random) -> Vec<CacheSpec> {
+    let mut caches = Library::get("zen4+caches").unwrap().caches;
+    for cache in &mut caches {
+        let lines = if cache.level == 1 { 8 } else { random.of(&[64, 256, 1024]) };
+        cache.geometry = Geometry::new(lines, Some(random.of(&[4, 8]))).unwrap();
+    }
+    caches
+}
+
 fn check(seed: u64) {
     let mut random = Random::new(seed);
     let pages = random::pages(&mut random);
-    let machine = random::machine(&mut random, 0, pages);
+    let mut machine = random::machine(&mut random, 0, pages);
+    if random.below(2) == 0 {
+        machine.caches = small_caches(&mut random);
+    }
     let libraries = random::libraries(&mut random);
     let program = random::program(&mut random, true, &libraries);
     let mut profile = Profile::new(std::slice::from_ref(&machine), ThpMode::Always, false).unwrap();
