@@ -24,6 +24,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
+/// The largest TLB of a host that traps come from.
+const HOST_SLOTS_MAX: u32 = 1 << 16;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -42,6 +45,7 @@ struct File {
     thp: Option<String>,
     areas: Option<String>,
     cores: Option<Numbers>,
+    by_traps: Option<Numbers>,
     #[serde(default)]
     os: Vec<Table>,
     #[serde(default)]
@@ -145,8 +149,8 @@ impl Study {
                 "vary: \"{key}\" is of the machines' own kernels, which [[os]] replaces: give an [[os]] for each value"
             )));
         }
-        let cores = cores(parsed.cores, &parsed.machines).map_err(wrong)?;
-        let machines = machines::variants(file, (folder, files), &parsed.machines, &parsed.vary, &cores)?;
+        let around = around(parsed.cores, parsed.by_traps, &parsed.machines).map_err(wrong)?;
+        let machines = machines::variants(file, (folder, files), &parsed.machines, &parsed.vary, &around)?;
         let kernels = kernels::variants(file, text, (folder, files), parsed.os, &machines)?;
         let cache_family = parsed.cache_family.map(FileCacheFamily::check).transpose().map_err(wrong)?;
         let grain = needed_grain(&machines, cache_family.as_ref());
@@ -199,6 +203,16 @@ impl Study {
     }
 }
 
+/// The numbers of cores, and the slots of host TLBs from whose misses machines are simulated too; none if the study
+/// does not say.
+fn around(
+    on_cores: Option<Numbers>,
+    by_traps: Option<Numbers>,
+    machines: &[String],
+) -> Result<(Vec<u8>, Vec<u32>), String> {
+    Ok((cores(on_cores, machines)?, host_slots(by_traps, machines)?))
+}
+
 /// The numbers of cores; none if the study does not say.
 fn cores(given: Option<Numbers>, machines: &[String]) -> Result<Vec<u8>, String> {
     let Some(given) = given else { return Ok(Vec::new()) };
@@ -209,6 +223,15 @@ fn cores(given: Option<Numbers>, machines: &[String]) -> Result<Vec<u8>, String>
     let what = format!("from 1 to {}", Arrangement::CORES_MAX);
     let chosen = selection::numbers("cores", Some(given), &all, &what)?;
     Ok(chosen.into_iter().filter_map(|cores| cores.try_into().ok()).collect())
+}
+
+fn host_slots(given: Option<Numbers>, machines: &[String]) -> Result<Vec<u32>, String> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    if machines.is_empty() {
+        return Err("by_traps: there is no machine: name some with machines = [\"mips_r2000\"]".to_owned());
+    }
+    let all: Vec<u32> = (1..=HOST_SLOTS_MAX).collect();
+    selection::numbers("by_traps", Some(given), &all, &format!("from 1 to {HOST_SLOTS_MAX} slots"))
 }
 
 fn areas(text: Option<&str>) -> Result<AreaRules, String> {

@@ -33,6 +33,9 @@ impl<'a> NumberedDesign<'a> {
     /// The machine under its kernel.
     pub fn design(&self, host: &HostKernel) -> DesignSpec {
         let machine = &self.task.machine.machine;
+        if let Some(traps) = self.task.machine.traps {
+            return DesignSpec::by_traps(machine.name.clone(), machine, traps);
+        }
         let kernel = self.task.under.0;
         let built =
             kernel.and_then(|kernel| kernel.build(machine).expect("the study was checked when it was read"));

@@ -44,6 +44,7 @@ mod structures;
 mod study;
 mod task;
 mod together;
+mod traps;
 mod vary;
 mod workloads;
 
@@ -51,7 +52,7 @@ pub use build::Build;
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use jobs::{Claim, Claims, JOB_TASKS, Worker};
-pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
+pub use metrics::{TRAPPED, add_structure, group_metrics, metrics, partition, unpriced};
 pub use parcel::{Parcel, SentJob, StudySource, TraceKey};
 pub use progress::Progress;
 pub use run::{RemainingWork, Sweep, SweepOptions};

@@ -53,7 +53,8 @@ impl<'a> MachineTask<'a> {
     pub fn has_splits(&self, thp: ThpMode, sharing: Option<&Sharing>) -> bool {
         let is_alone =
             sharing.is_none() && self.structure().is_none() && self.machine.cores.unwrap_or(1) == 1;
-        self.layout.is_some() && is_alone && self.policy().is_none() && thp == ThpMode::Never
+        let is_full = self.machine.traps.is_none();
+        self.layout.is_some() && is_alone && is_full && self.policy().is_none() && thp == ThpMode::Never
     }
 
     /// Everything that the outcome depends on besides stream and program, as text; `plans` are those of its layout.
@@ -67,6 +68,7 @@ impl<'a> MachineTask<'a> {
         let cores = machine.cores.filter(|&cores| cores > 1);
         let cores = cores.map_or(String::new(), |cores| format!("cores {cores}\n"));
         let kernel = match self.policy() {
+            _ if machine.traps.is_some() => format!("machine, by traps {:?}", machine.traps),
             Some(kernel) => format!("machine, kernel\n{}", kernel.text),
             None => format!("machine, thp {thp}"),
         };

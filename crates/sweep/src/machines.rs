@@ -14,13 +14,14 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The machines `names`, library names or paths from the folder, with every choice of `vary` and of `cores`, if any.
+/// The machines `names`, library names or paths from the folder, with every choice of `vary` and of `cores`, if any;
+/// `slots`: of host TLBs from whose misses they are simulated too.
 pub fn variants(
     file: &str,
     (folder, files): (&Path, &mut StudyFiles),
     names: &[String],
     vary: &Table,
-    cores: &[u8],
+    (cores, slots): &(Vec<u8>, Vec<u32>),
 ) -> Result<Vec<MachineVariant>, SweepError> {
     let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
     if names.is_empty() && !vary.is_empty() {
@@ -65,9 +66,11 @@ pub fn variants(
             let machine =
                 machine.map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
             let number = variants.last().map_or(0, |last: &MachineVariant| last.number + 1);
-            let variant = MachineVariant { machine, number, cores: None, parameters, text, own: None };
+            let variant =
+                MachineVariant { machine, number, traps: None, cores: None, parameters, text, own: None };
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
-            for variant in on_cores(variant, cores) {
+            let around = on_cores(variant, cores).into_iter();
+            for variant in around.flat_map(|variant| variant.also_by_traps(slots)) {
                 variants.push(checked(variant).map_err(inside)?);
             }
         }
@@ -90,6 +93,7 @@ fn on_cores(variant: MachineVariant, cores: &[u8]) -> Vec<MachineVariant> {
 
 /// Checks now, before any work, that a machine can be simulated.
 fn checked(mut variant: MachineVariant) -> Result<MachineVariant, String> {
+    variant.check_traps()?;
     check_energy(&variant.machine).map_err(|e| e.to_string())?;
     task::counters(&variant, (None, None)).map_err(|e| e.to_string())?;
     variant.own = kernels::own(&variant)?;

@@ -9,6 +9,13 @@ use pagewalk_translate::{MachineSpec, MissClass};
 
 /// The counts by their names in the registry, with derived quotients.
 pub fn metrics(counts: &DesignCounts) -> Metrics {
+    match counts.host_misses {
+        Some(host_misses) => by_traps(counts, host_misses),
+        None => in_full(counts),
+    }
+}
+
+fn in_full(counts: &DesignCounts) -> Metrics {
     let mut metrics = Metrics::new();
     let mut count = |name: String, value: u64| record_count(&mut metrics, name, value);
     count("instructions".into(), counts.instructions);
@@ -229,4 +236,26 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
         count(format!("kernel.{account}_cycles"), accounts.of(account));
     }
     count("kernel.cycles".into(), accounts.total());
+}
+
+/// The miss classes that a TLB simulated by traps takes part in.
+pub const TRAPPED: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
+
+/// What traps tell: the misses of a TLB, not what hits.
+fn by_traps(of: &DesignCounts, host_misses: u64) -> Metrics {
+    let counts = of.software.as_ref().map(|software| software.counts).unwrap_or_default();
+    let mut metrics = Metrics::new();
+    for class in TRAPPED {
+        record_count(&mut metrics, format!("misses.{}", class.name()), counts.of(class));
+    }
+    let others = [
+        ("instructions", of.instructions),
+        ("walks", counts.of(MissClass::L1u) + counts.of(MissClass::L1k)),
+        ("walk_references", TRAPPED.iter().map(|&class| counts.of(class)).sum()),
+        ("walk_cycles", counts.total_cycles()),
+        ("host_misses", host_misses),
+    ];
+    others.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
+    add_quotients(&mut metrics);
+    metrics
 }

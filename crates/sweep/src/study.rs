@@ -6,7 +6,7 @@ use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{AreaRules, OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Plot, PublishedTable};
 use pagewalk_reuse::ReferenceKinds;
-use pagewalk_sim::{Sharing, held_orders};
+use pagewalk_sim::{Sharing, TrapSpec, held_orders};
 use pagewalk_trace::Grain;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -152,11 +152,13 @@ pub struct GivenFile {
 pub struct MachineVariant {
     /// The machine.
     pub machine: MachineSpec,
-    /// Its number in the study, the same on any cores.
+    /// Its number in the study, the same on any cores and by traps.
     pub number: usize,
+    /// How traps simulate it; none: in full.
+    pub traps: Option<TrapSpec>,
     /// The cores for a process's threads; none: the study does not say.
     pub cores: Option<u8>,
-    /// The values chosen, with the cores.
+    /// The values chosen, with the cores and how traps simulate it.
     pub parameters: Parameters,
     /// The normalised text of its file with those values, which identifies it.
     pub text: String,
@@ -274,7 +276,7 @@ impl Study {
         self.traces.iter().position(|trace| trace.name() == from)
     }
 
-    /// The machines, each once, whatever the cores.
+    /// The machines, each once, whatever the cores, and not by traps.
     pub(crate) fn machines_once(&self) -> Vec<&MachineVariant> {
         let mut once: Vec<&MachineVariant> = self.machines.iter().collect();
         once.dedup_by_key(|variant| variant.number);
@@ -282,11 +284,14 @@ impl Study {
     }
 
     /// The machines, each under every kernel for it, in order. If the study names no kernel, under its own; `None`
-    /// without one.
+    /// without one. Traps see no more than base pages, so there a machine has none.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {
         self.machines.iter().flat_map(|variant| {
-            let kernels = self.kernels.iter().filter(|kernel| kernel.is_for(&variant.machine));
-            let own = self.kernels.is_empty().then_some(variant.own.as_ref());
+            let is_full = variant.traps.is_none();
+            let kernels =
+                self.kernels.iter().filter(move |kernel| is_full && kernel.is_for(&variant.machine));
+            let own =
+                (!is_full || self.kernels.is_empty()).then_some(variant.own.as_ref().filter(|_| is_full));
             kernels.map(Some).chain(own).map(move |kernel| (variant, kernel))
         })
     }

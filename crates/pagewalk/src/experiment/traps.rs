@@ -4,15 +4,11 @@ use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use pagewalk_mm::Small;
 use pagewalk_report::count;
-use pagewalk_report::metrics::record_count;
-use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
+use pagewalk_report::schema::{MachineResult, ProcessResult};
 use pagewalk_sim::{DesignCounts, DesignSpec, PassError, TrapSpec};
-use pagewalk_sweep::metrics;
+use pagewalk_sweep::{TRAPPED, metrics};
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts, TrapDriven};
 use std::sync::Arc;
-
-/// The miss classes that a TLB takes part in.
-const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
 
 /// Refuses machines that traps cannot simulate, if the experiment has traps.
 pub fn check(experiment: &Experiment) -> Result<(), Error> {
@@ -77,7 +73,7 @@ pub fn add_rows(
         advice.push(format!("{of_machine}{compared}"));
         process.machines.push(row);
         process.machines.extend(small.map(|of| MachineResult::new(&of.name, metrics(of))));
-        process.machines.extend([by_traps, counted].map(|of| MachineResult::new(&of.name, trapped(of))));
+        process.machines.extend([by_traps, counted].map(|of| MachineResult::new(&of.name, metrics(of))));
     }
     process.advice = advice.join(" ");
 }
@@ -86,31 +82,12 @@ fn classes(counts: &DesignCounts) -> SoftwareCounts {
     counts.software.as_ref().map(|software| software.counts).unwrap_or_default()
 }
 
-fn trapped(of: &DesignCounts) -> Metrics {
-    let counts = classes(of);
-    let mut metrics = Metrics::new();
-    for class in CLASSES {
-        record_count(&mut metrics, format!("misses.{}", class.name()), counts.of(class));
-    }
-    let walks = counts.of(MissClass::L1u) + counts.of(MissClass::L1k);
-    let references = CLASSES.iter().map(|&class| counts.of(class)).sum();
-    let others = [
-        ("instructions", of.instructions),
-        ("walks", walks),
-        ("walk_references", references),
-        ("walk_cycles", counts.total_cycles()),
-        ("host_misses", of.host_misses.unwrap_or(0)),
-    ];
-    others.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
-    metrics
-}
-
 /// Whether the engines agree, and what the rule for nested misses changes.
 fn comparison(full: &DesignCounts, by_traps: &DesignCounts, counted: &DesignCounts, host: u32) -> String {
     let host_misses = by_traps.host_misses.unwrap_or(0);
     let [full, traps, counted] = [full, by_traps, counted].map(classes);
     let differs: Vec<&str> =
-        CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
+        TRAPPED.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
     let equal = match differs[..] {
         [] => "counts what full simulation counts, in every class".to_owned(),
         _ => format!("differs from full simulation in {}", differs.join(", ")),
@@ -119,7 +96,7 @@ fn comparison(full: &DesignCounts, by_traps: &DesignCounts, counted: &DesignCoun
         let (is, would) = (full.of(class), counted.of(class));
         (is != would).then(|| format!("{} as {would} instead of {is}", class.name()))
     };
-    let biases: Vec<String> = CLASSES.into_iter().filter_map(bias).collect();
+    let biases: Vec<String> = TRAPPED.into_iter().filter_map(bias).collect();
     let bias = match biases[..] {
         [] => "Counting every nested miss would change nothing.".to_owned(),
         _ => format!("Counting every nested miss would give {}.", biases.join(", ")),

@@ -9,6 +9,7 @@ mod parcels;
 mod plots;
 mod structures;
 mod together;
+mod traps;
 
 use common::{Program, Silent, Step, program, study, sweep};
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};

@@ -1,0 +1,103 @@
+//! Machines that traps simulate too.
+
+use crate::common::{Silent, program, sweep};
+use pagewalk_report::sweep::schema::{MachineCell, Value};
+use pagewalk_sim::{Arrangement, DesignSpec, Simulation, Structures, TrapSpec};
+use pagewalk_sweep::{Study, add_structure, metrics};
+use pagewalk_trace::Stretch;
+use pagewalk_trace::pwt::Reader;
+use pagewalk_translate::NestedMisses;
+use std::fs::File;
+
+const STUDY: &str = r#"
+schema = 1
+name = "t"
+traces = ["a.pwt"]
+machines = ["mips_r2000"]
+structures = ["none", "mach3"]
+cores = [1, 2]
+by_traps = [8, 64]
+
+[[os]]
+policy = "fixed"
+
+[[os]]
+policy = "host"
+"#;
+
+fn text(cell: &MachineCell, key: &str) -> Option<String> {
+    cell.parameters.get(key).map(Value::to_string)
+}
+
+/// Each cell by traps counts as a simulation of it alone; those in full count as without the key.
+#[test]
+fn cells_by_traps_count_as_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    program(3, 2000).write(&folder.path().join("a.pwt"));
+    let study = Study::from_toml("t.toml", STUDY, folder.path()).unwrap();
+    let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+    let (full, by_traps): (Vec<&MachineCell>, _) =
+        result.machines.iter().partition(|cell| text(cell, "by_traps").unwrap() == "no");
+    let by_traps: Vec<&MachineCell> = by_traps;
+    // In each system and on each number of cores: under two kernels, and by traps on two TLBs by two rules.
+    assert_eq!((full.len(), by_traps.len()), (2 * 2 * 2, 2 * 2 * 2 * 2));
+    for cell in by_traps {
+        assert_eq!(cell.os, None, "traps see base pages alone");
+        let nested = match text(cell, "nested_misses").unwrap().as_str() {
+            "counted" => NestedMisses::Counted,
+            "with_parent" => NestedMisses::WithParent,
+            other => unreachable!("{other}"),
+        };
+        let host = text(cell, "by_traps").unwrap().parse().unwrap();
+        let machine = &study.machines[0].machine;
+        let design = DesignSpec::by_traps(machine.name.clone(), machine, TrapSpec { host, nested });
+        let structure = cell.structure.as_deref().filter(|name| *name != "none");
+        let arrangement = Arrangement {
+            cores: text(cell, "cores").unwrap().parse().unwrap(),
+            structure: structure.map(|name| Structures::get(name).unwrap()),
+            ..Arrangement::default()
+        };
+        let mut alone = Simulation::new(vec![design], &arrangement).unwrap();
+        let mut reader = Reader::new(File::open(folder.path().join("a.pwt")).unwrap()).unwrap();
+        let mut stretch = Stretch::default();
+        while stretch.read(&mut reader, 1000).unwrap() {
+            stretch.play(&mut alone);
+        }
+        let found = alone.counts();
+        let mut expected = metrics(&alone.finish()[0]);
+        found.iter().for_each(|found| add_structure(&mut expected, found));
+        assert_eq!(cell.metrics, expected, "{:?}", cell.parameters);
+        assert!(cell.metrics["host_misses"].as_f64() > cell.metrics["walks"].as_f64());
+    }
+    let without = STUDY.replace("by_traps = [8, 64]\n", "");
+    let without = Study::from_toml("t.toml", &without, folder.path()).unwrap();
+    let without = sweep(&without, folder.path(), 2, "without").run(&Silent).unwrap();
+    let metrics =
+        |cells: Vec<&MachineCell>| cells.into_iter().map(|cell| cell.metrics.clone()).collect::<Vec<_>>();
+    assert_eq!(metrics(full), metrics(without.machines.iter().collect()));
+}
+
+#[test]
+fn machines_that_traps_cannot_simulate_are_refused() {
+    let refused = |from: &str, to: &str| {
+        let text = STUDY.replace(from, to);
+        study_error(&text)
+    };
+    for (from, to, why) in [
+        ("mips_r2000", "k8", "by_traps is for software-managed TLBs with [walker.mapped]"),
+        ("[8, 64]", "[0]", "by_traps: 0: choose from 1 to 65536 slots"),
+        (
+            "machines = [\"mips_r2000\"]\nstructures = [\"none\", \"mach3\"]\ncores = [1, 2]\n",
+            "",
+            "by_traps: there is no machine",
+        ),
+    ] {
+        let error = refused(from, to);
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+fn study_error(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    Study::from_toml("t.toml", text, folder.path()).unwrap_err().to_string()
+}
