@@ -153,7 +153,7 @@ pub trait Observer: Send {
         HearsWaits::Never
     }
 
-    /// A wait in the [page](Wait::page_id) comes soon: an observer may prefetch what it needs then.
+    /// A wait in the [page](WaitingPage::id) comes soon: an observer may prefetch what it needs then.
     fn expect_wait(&self, _page_id: u32) {}
 
     /// A reference missed a cache. Lines of one reference may be told apart.

@@ -223,6 +223,10 @@ impl CodeLines {
     /// The number of a data reference of a block among those of all blocks.
     #[inline]
     pub fn number_of_site(&self, block: usize, site: usize) -> u32 {
+        debug_assert!(
+            site < self.all_sites(block).len(),
+            "a span has as many references as its block has sites"
+        );
         (self.first_site(block) + site) as u32
     }
 

@@ -65,7 +65,8 @@ mod watched_tlbs;
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level, one_mapping};
 pub use arrangement::{Arrangement, Sharing, SharingError};
 pub use attribution::{
-    LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, ReferenceWaits, Wait, Waits, Walk,
+    HearsWaits, LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, ReferenceWaits, Wait,
+    WaitingPage, Waits, Walk,
 };
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
 pub use counts::{

@@ -20,9 +20,10 @@ pub struct NumberedDesign<'a> {
 type Surroundings<'a> = (Paging, Option<&'a str>, Option<u8>);
 
 impl<'a> NumberedDesign<'a> {
-    /// Whether it is simulated operation by operation: it shares only the stream.
-    fn is_data_side(&self) -> bool {
-        self.task.machine.machine.data_side.is_some()
+    /// Whether it shares only the stream: it is simulated operation by operation, or by traps.
+    fn is_apart(&self) -> bool {
+        let machine = self.task.machine;
+        machine.machine.data_side.is_some() || machine.traps.is_some()
     }
 
     fn runs_in(&self) -> Surroundings<'a> {
@@ -57,13 +58,13 @@ struct DesignGroup<'a> {
 }
 
 /// Groups machines into passes: machines with the same first level stay together, since they share its simulation; the
-/// rest are distributed over `threads` threads, and so are data sides.
+/// rest are distributed over `threads` threads, and so are those that share only the stream.
 pub fn groups<'a>(machines: Vec<NumberedDesign<'a>>, threads: usize) -> Vec<Vec<NumberedDesign<'a>>> {
-    let (sides, machines): (Vec<NumberedDesign<'a>>, _) =
-        machines.into_iter().partition(NumberedDesign::is_data_side);
-    let of_one_kind = sides.chunk_by(|a, b| a.runs_in() == b.runs_in());
-    let of_sides = of_one_kind.flat_map(|alike| alike.chunks(alike.len().div_ceil(threads.max(1))));
-    let mut groups: Vec<Vec<NumberedDesign<'a>>> = of_sides.map(<[_]>::to_vec).collect();
+    let (apart, machines): (Vec<NumberedDesign<'a>>, _) =
+        machines.into_iter().partition(NumberedDesign::is_apart);
+    let of_one_kind = apart.chunk_by(|a, b| a.runs_in() == b.runs_in());
+    let of_apart = of_one_kind.flat_map(|alike| alike.chunks(alike.len().div_ceil(threads.max(1))));
+    let mut groups: Vec<Vec<NumberedDesign<'a>>> = of_apart.map(<[_]>::to_vec).collect();
     let mut all: Vec<DesignGroup<'a>> = Vec::new();
     for one in machines {
         let runs_in = one.runs_in();

@@ -140,9 +140,10 @@ impl PlanRequest {
     }
 }
 
-/// A machine with its varied values, whatever its cores.
+/// A machine with its varied values, whatever its cores, and not by traps.
 pub fn label(variant: &MachineVariant) -> String {
-    let of_machine = variant.parameters.iter().filter(|(key, _)| *key != MachineVariant::CORES);
+    let around = [MachineVariant::CORES, MachineVariant::BY_TRAPS, MachineVariant::NESTED];
+    let of_machine = variant.parameters.iter().filter(|(key, _)| !around.contains(&key.as_str()));
     let values = of_machine.map(|(key, value)| format!(",{key}={value}"));
     format!("{}{}", variant.machine.name, values.collect::<String>())
 }

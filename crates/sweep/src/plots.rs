@@ -4,6 +4,7 @@ use crate::selection::{choice_of_study, of_metrics};
 use crate::study::{MachineVariant, Study, SystemChoice};
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
+use pagewalk_sim::PassError;
 use pagewalk_translate::SoftwareSpec;
 use pagewalk_units::names::{choice, closest, meant};
 use std::collections::HashSet;
@@ -14,11 +15,14 @@ const NAMES: [&str; 5] = ["trace", "machine", "os", "structure", "layout"];
 /// Checks that the study has what is drawn.
 pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     let inside = |why: String| format!("plot \"{}\": {why}", plot.title);
-    let Some((variant, under)) = study.cells().next() else {
+    let Some((variant, _)) = study.cells().next() else {
         return Err(inside("the study has no machines".to_owned()));
     };
     let varied: Vec<&str> = variant.parameters.keys().map(String::as_str).collect();
-    let mut values = study.cells().filter_map(|(variant, _)| variant.parameters.get(&plot.x)).peekable();
+    // Machines in full have no host's TLB.
+    let has_x = |variant: &&MachineVariant| plot.x != MachineVariant::BY_TRAPS || variant.traps.is_some();
+    let variants = study.cells().map(|(variant, _)| variant).filter(has_x);
+    let mut values = variants.filter_map(|variant| variant.parameters.get(&plot.x)).peekable();
     let is_drawn = values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)));
     if !plot.is_over_time() && !plot.is_by_machine() && !is_drawn {
         let x = &plot.x;
@@ -44,10 +48,9 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     if plot.is_over_time() {
         return check_over_time(plot, study).map_err(inside);
     }
-    let drawn = study.cells().find(|cell| is_drawn_at(plot, cell)).unwrap_or((variant, under));
     let counters = match plot.is_by_machine() {
         true => counters_of_all(plot, study),
-        false => task::counters_in(study, drawn.0, drawn.1).map_err(|e| e.to_string()),
+        false => counters_of_drawn(plot, study).map_err(|e| e.to_string()),
     };
     let counters = counters.map_err(inside)?;
     match plot.y.iter().find(|metric| !counters.contains(metric)) {
@@ -97,6 +100,19 @@ fn values_of(key: &str, study: &Study) -> Vec<String> {
     let mut known = HashSet::new();
     values.retain(|value| known.insert(value.clone()));
     values
+}
+
+/// Counters of machines that are drawn: in full, and by traps.
+fn counters_of_drawn(plot: &Plot, study: &Study) -> Result<Vec<String>, PassError> {
+    let first = |by_traps: bool| {
+        let is_such = |cell: &(&MachineVariant, _)| cell.0.traps.is_some() == by_traps;
+        study.cells().filter(is_such).find(|cell| is_drawn_at(plot, cell))
+    };
+    let mut all = Vec::new();
+    for (variant, under) in [first(false), first(true)].into_iter().flatten() {
+        all.extend(task::counters_in(study, variant, under)?);
+    }
+    Ok(all)
 }
 
 /// Counters that some machine has. Bars have no lines and no logarithms: their parts add up.

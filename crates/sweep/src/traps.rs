@@ -9,7 +9,7 @@ use pagewalk_translate::NestedMisses;
 const RULES: [(&str, NestedMisses); 2] =
     [("with_parent", NestedMisses::WithParent), ("counted", NestedMisses::Counted)];
 
-/// The parameter of machines that are simulated in full beside those.
+/// The value of both parameters for machines that are simulated in full beside those.
 const IN_FULL: &str = "no";
 
 impl MachineVariant {
@@ -37,7 +37,9 @@ impl MachineVariant {
             })
         };
         let mut full = self.clone();
-        full.parameters.insert(Self::BY_TRAPS.to_owned(), Value::Text(IN_FULL.to_owned()));
+        let given =
+            [Self::BY_TRAPS, Self::NESTED].map(|key| (key.to_owned(), Value::Text(IN_FULL.to_owned())));
+        full.parameters.extend(given);
         std::iter::once(full).chain(slots.iter().copied().flat_map(by_traps)).collect()
     }
 

@@ -226,11 +226,11 @@ fn the_first_markers_are_named_once() {
 #[test]
 fn of_time_outside_nothing_is_left() {
     for state in [State::BeforeMarker, State::Skipping(1), State::Closed] {
-        assert_eq!(state.as_passed(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
+        assert_eq!(state.as_passed(Event::Idle { nanoseconds: 5 }), Event::NOTHING);
         assert_eq!(state.as_passed(Event::Spin { instructions: 5 }), Event::NOTHING);
         assert_eq!(state.as_passed(Event::Marker { id: 5 }), Event::Marker { id: 5 });
         let [read, reaped] = [(0, 5), (61, 5)].map(|(number, result)| Event::Syscall { number, result });
-        assert_eq!(state.as_passed(read.clone()), Event::Idle { nanoseconds: 0 });
+        assert_eq!(state.as_passed(read.clone()), Event::NOTHING);
         assert_eq!(State::Open.as_passed(read.clone()), read);
         assert_eq!(state.as_passed(reaped.clone()), Event::Reaped { child: 5 });
         assert_eq!(State::Open.as_passed(reaped.clone()), reaped);
@@ -253,7 +253,7 @@ fn areas_inferred_behind_the_region_do_not_pass() {
     for state in [State::BeforeMarker, State::Skipping(1), State::Open] {
         assert_eq!(state.as_passed(inferred.clone()), inferred);
     }
-    assert_eq!(State::Closed.as_passed(inferred), Event::Idle { nanoseconds: 0 });
+    assert_eq!(State::Closed.as_passed(inferred), Event::NOTHING);
     let known = area(MappingKind::Anonymous);
     assert_eq!(State::Closed.as_passed(known.clone()), known);
 }

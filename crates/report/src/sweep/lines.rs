@@ -82,7 +82,8 @@ fn is_meant(plot: &Plot, cell: &MachineCell, result: &SweepResult) -> bool {
         } else if plot.is_by_machine() {
             plot.y.iter().any(|metric| cell.metrics.contains_key(metric))
         } else {
-            cell.parameters.contains_key(&plot.x)
+            // A machine in full has no number of the host's slots.
+            matches!(cell.parameters.get(&plot.x), Some(Value::Integer(_)))
         }
 }
 

@@ -265,7 +265,7 @@ impl<O: Observer> Pass<O> {
             let at = CachesPosition::before(batch, spans.start);
             let CachesProgress { whole, first, ahead, spans: index, .. } = &mut self.course.caches;
             *whole = at;
-            index.forget();
+            index.begin(spans.clone());
             first.iter_mut().for_each(|first| first.begin(at));
             if let Some(ahead) = ahead.as_ref().filter(|_| spans.start == 0) {
                 ahead.begin(batch, first);

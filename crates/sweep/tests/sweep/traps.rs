@@ -1,6 +1,7 @@
 //! Machines that traps simulate too.
 
 use crate::common::{Silent, program, sweep};
+use pagewalk_report::sweep::pictures;
 use pagewalk_report::sweep::schema::{MachineCell, Value};
 use pagewalk_sim::{Arrangement, DesignSpec, Simulation, Structures, TrapSpec};
 use pagewalk_sweep::{Study, add_structure, metrics};
@@ -23,6 +24,20 @@ policy = "fixed"
 
 [[os]]
 policy = "host"
+
+[[plot]]
+title = "traps of the host"
+x = "by_traps"
+y = ["host_misses"]
+lines = "nested_misses"
+at = { cores = 1, structure = "none" }
+
+[[plot]]
+title = "by one rule"
+x = "cores"
+y = ["walks", "host_misses"]
+lines = "by_traps"
+at = { nested_misses = "counted", structure = "none" }
 "#;
 
 fn text(cell: &MachineCell, key: &str) -> Option<String> {
@@ -69,7 +84,13 @@ fn cells_by_traps_count_as_alone() {
         assert_eq!(cell.metrics, expected, "{:?}", cell.parameters);
         assert!(cell.metrics["host_misses"].as_f64() > cell.metrics["walks"].as_f64());
     }
-    let without = STUDY.replace("by_traps = [8, 64]\n", "");
+    let files = pictures(&result);
+    let plots: Vec<_> = files.iter().filter(|file| file.name.starts_with("plot-")).collect();
+    assert_eq!(plots.len(), 2, "a panel each, as nothing else differs");
+    let lines: Vec<usize> = plots.iter().map(|plot| plot.svg.matches("<polyline").count()).collect();
+    // By two rules; walks and traps, by two TLBs of a host.
+    assert_eq!(lines, [2, 4]);
+    let without = STUDY.split("[[plot]]").next().unwrap().replace("by_traps = [8, 64]\n", "");
     let without = Study::from_toml("t.toml", &without, folder.path()).unwrap();
     let without = sweep(&without, folder.path(), 2, "without").run(&Silent).unwrap();
     let metrics =
