@@ -664,7 +664,7 @@ class Attributes:
     def energy_pj(self) -> MetricsEnergyPj: ...
     @property
     def host_misses(self) -> int:
-        """with `--by-traps`: misses of the host's TLB; each is a trap (modelled)"""
+        """by traps: misses of the host's TLB; each is a trap (modelled)"""
 
     @property
     def instructions(self) -> int:

@@ -135,8 +135,8 @@ pub enum HearsWaits {
     Never,
     /// Of each, in [`Observer::on_wait`], when the caches have simulated it.
     AtOnce,
-    /// Of some so. Others are summed up, by instruction and again by page, until code or pages change, or results are
-    /// asked for. Of each such instruction and page, `on_wait` has told since the last change.
+    /// Most are summed up, by instruction and again by page, until code or pages change, or results are asked for.
+    /// `on_wait` tells of each such instruction and page before.
     Together,
 }
 

@@ -96,7 +96,9 @@ fn checked(mut variant: MachineVariant) -> Result<MachineVariant, String> {
     variant.check_traps()?;
     check_energy(&variant.machine).map_err(|e| e.to_string())?;
     task::counters(&variant, (None, None)).map_err(|e| e.to_string())?;
-    variant.own = kernels::own(&variant)?;
+    if variant.traps.is_none() {
+        variant.own = kernels::own(&variant)?;
+    }
     Ok(variant)
 }
 

@@ -102,14 +102,16 @@ fn values_of(key: &str, study: &Study) -> Vec<String> {
     values
 }
 
-/// Counters of machines that are drawn: in full, and by traps.
+/// Counters of machines that are drawn, in full and by traps; if none are, of the study's first.
 fn counters_of_drawn(plot: &Plot, study: &Study) -> Result<Vec<String>, PassError> {
     let first = |by_traps: bool| {
         let is_such = |cell: &(&MachineVariant, _)| cell.0.traps.is_some() == by_traps;
         study.cells().filter(is_such).find(|cell| is_drawn_at(plot, cell))
     };
+    let by_traps = first(true);
+    let full = first(false).or_else(|| study.cells().next().filter(|_| by_traps.is_none()));
     let mut all = Vec::new();
-    for (variant, under) in [first(false), first(true)].into_iter().flatten() {
+    for (variant, under) in full.into_iter().chain(by_traps) {
         all.extend(task::counters_in(study, variant, under)?);
     }
     Ok(all)

@@ -162,7 +162,7 @@ pub struct MachineVariant {
     pub parameters: Parameters,
     /// The normalised text of its file with those values, which identifies it.
     pub text: String,
-    /// The kernel in its file, used if the study names none.
+    /// The kernel in its file, used if the study names none; none by traps.
     pub own: Option<KernelVariant>,
 }
 
@@ -284,14 +284,13 @@ impl Study {
     }
 
     /// The machines, each under every kernel for it, in order. If the study names no kernel, under its own; `None`
-    /// without one. Traps see no more than base pages, so there a machine has none.
+    /// without one. By traps it has none: they see base pages alone.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {
         self.machines.iter().flat_map(|variant| {
             let is_full = variant.traps.is_none();
             let kernels =
                 self.kernels.iter().filter(move |kernel| is_full && kernel.is_for(&variant.machine));
-            let own =
-                (!is_full || self.kernels.is_empty()).then_some(variant.own.as_ref().filter(|_| is_full));
+            let own = (!is_full || self.kernels.is_empty()).then_some(variant.own.as_ref());
             kernels.map(Some).chain(own).map(move |kernel| (variant, kernel))
         })
     }

@@ -45,11 +45,11 @@ impl MachineVariant {
 
     /// Refuses machines that traps cannot simulate.
     pub(crate) fn check_traps(&self) -> Result<(), String> {
-        match self.traps.is_some() && self.machine.software().is_none() {
-            true => {
-                Err("by_traps is for software-managed TLBs with [walker.mapped], such as mips_r2000's".into())
-            }
-            false => Ok(()),
+        if self.traps.is_some() && self.machine.software().is_none() {
+            return Err(
+                "by_traps is for software-managed TLBs with [walker.mapped], such as mips_r2000's".into()
+            );
         }
+        Ok(())
     }
 }

@@ -202,7 +202,7 @@ const SOFTWARE: &[Metric] = &[
     )
     .never_adds_up(),
     modelled("partition.moves", Unit::Count, "how often the partition moved"),
-    modelled("host_misses", Unit::Count, "with `--by-traps`: misses of the host's TLB; each is a trap"),
+    modelled("host_misses", Unit::Count, "by traps: misses of the host's TLB; each is a trap"),
 ];
 
 const ARRANGEMENTS: &[Metric] = &[

@@ -7,37 +7,35 @@ use crate::caches::{MemoryCaches, WalkCost};
 use crate::moment::Moment;
 use pagewalk_cache::{CacheAddress, DataSource, Requester};
 
-/// Who hears what becomes of lines below the first level, and of walks.
+/// What a line waits for, by requester.
+pub(crate) type WaitsByRequester = [ReferenceWaits; Requester::ALL.len()];
+
+/// Who hears what becomes of lines below the first level, and of walks; by default of nothing.
 pub(crate) trait Listener {
     /// Whether it hears of lines.
-    const HEARS_LINES: bool;
+    const HEARS_LINES: bool = false;
 
-    /// Lines that the cache below has, or that left the first level. `each`: what they wait for, by requester.
-    fn near(&mut self, passed: &[PassedAt], each: &[ReferenceWaits; Requester::ALL.len()]);
+    /// Lines that the cache below has, or that left the first level.
+    fn near(&mut self, _passed: &[PassedAt], _each: &WaitsByRequester) {}
 
     /// Another line, and what it waits for.
-    fn far(&mut self, moment: Moment, waits: ReferenceWaits);
+    fn wait(&mut self, _moment: Moment, _waits: ReferenceWaits) {}
 
     /// A walk that waited.
-    fn walk(&mut self, cause: WalkCause, cost: WalkCost);
+    fn walk(&mut self, _cause: WalkCause, _cost: WalkCost) {}
 }
 
 /// Nobody.
 pub(crate) struct Nobody;
 
-impl Listener for Nobody {
-    const HEARS_LINES: bool = false;
-
-    fn near(&mut self, _: &[PassedAt], _: &[ReferenceWaits; Requester::ALL.len()]) {}
-    fn far(&mut self, _: Moment, _: ReferenceWaits) {}
-    fn walk(&mut self, _: WalkCause, _: WalkCost) {}
-}
+impl Listener for Nobody {}
 
 impl MemoryCaches {
     /// Lets what passed the first level go on, and walks that waited, in order.
     pub fn take_passed<L: Listener>(&mut self, passed: &[PassedAt], walks: &WaitingWalks, listener: &mut L) {
         debug_assert!(walks.are_noted());
-        let (nearest, each) = (self.hierarchy.nearest_in_order(), self.near_waits());
+        let nearest = self.hierarchy.nearest_in_order();
+        let each = if L::HEARS_LINES { self.near_waits() } else { WaitsByRequester::default() };
         let (mut walked, mut due) = (0, walks.moment(0));
         let mut lookahead = CacheLookahead::default();
         let mut next = 0;
@@ -64,7 +62,7 @@ impl MemoryCaches {
                 self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
                 lookahead.note(served);
                 if L::HEARS_LINES {
-                    listener.far(moment, self.waits(requester, served));
+                    listener.wait(moment, self.waits(requester, served));
                 }
             }
             next += 1;
@@ -84,8 +82,8 @@ impl MemoryCaches {
     }
 
     /// What a line that missed the first level waits for if the cache below has it, by requester.
-    pub fn near_waits(&self) -> [ReferenceWaits; Requester::ALL.len()] {
-        let Some(nearest) = self.hierarchy.nearest_in_order() else { return Default::default() };
+    pub fn near_waits(&self) -> WaitsByRequester {
+        let Some(nearest) = self.hierarchy.nearest_in_order() else { return WaitsByRequester::default() };
         Requester::ALL.map(|by| match by {
             Requester::Walk => ReferenceWaits::default(),
             by => self.waits(by, DataSource::Cache(nearest)),

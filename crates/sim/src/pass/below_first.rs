@@ -5,17 +5,16 @@
 
 use crate::attribution::{HearsWaits, Observer, ReferenceWaits, Wait, WaitingPage};
 use crate::bits::bits;
-use crate::caches::passage::{Listener, Nobody};
+use crate::caches::passage::{Listener, Nobody, WaitsByRequester};
 use crate::caches::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
 use crate::code_lines::{CodeLines, CodeNumber};
 use crate::design::Design;
 use crate::moment::Moment;
-use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::cache_worker::{CacheWorker, Passage};
-use crate::pass::caches::{CachesPosition, CachesProgress, page_of};
+use crate::pass::caches::{CachesPosition, CachesProgress, page_at, page_of};
 use crate::pass::cohort::{Cohort, Divided};
 use crate::pass::near_waits::NearWaits;
 use crate::pass::place::ReferencePlace;
@@ -244,11 +243,6 @@ type WaitedWalk = (WalkCause, WalkCost);
 
 /// Takes the walks alone.
 impl Listener for Vec<WaitedWalk> {
-    const HEARS_LINES: bool = false;
-
-    fn near(&mut self, _: &[PassedAt], _: &[ReferenceWaits; Requester::ALL.len()]) {}
-    fn far(&mut self, _: Moment, _: ReferenceWaits) {}
-
     fn walk(&mut self, cause: WalkCause, cost: WalkCost) {
         self.push((cause, cost));
     }
@@ -284,17 +278,17 @@ struct WaitingReference<'a> {
 impl<O: Observer> Listener for WaitingNews<'_, O> {
     const HEARS_LINES: bool = true;
 
-    fn near(&mut self, passed: &[PassedAt], each: &[ReferenceWaits; Requester::ALL.len()]) {
+    fn near(&mut self, passed: &[PassedAt], each: &WaitsByRequester) {
         for &PassedAt { moment, line } in passed {
             let Some(by) = line.requester() else { continue };
             if !self.count_near(moment, by) {
-                self.far(moment, each[by as usize]);
+                self.wait(moment, each[by as usize]);
             }
         }
     }
 
     #[inline(always)]
-    fn far(&mut self, moment: Moment, waits: ReferenceWaits) {
+    fn wait(&mut self, moment: Moment, waits: ReferenceWaits) {
         if !self.store.has_many_pages() {
             let reference = self.find(moment);
             self.tell(&reference, waits);
@@ -317,8 +311,7 @@ impl<'a, O: Observer> WaitingNews<'a, O> {
     fn count_near(&mut self, moment: Moment, by: Requester) -> bool {
         let Some(near) = &mut self.near else { return false };
         let PlacedReference { code, at, .. } = self.process.lines.reference(self.batch, moment, self.spans);
-        let page = self.store.find_missed(self.store.paging.base().number(as_recorded(at)));
-        let Some(page) = page else { return false };
+        let (_, Some(page)) = page_at(self.store, at) else { return false };
         let is_known = near.count(by, code, page);
         if !is_known {
             near.know(code, page);

@@ -210,10 +210,16 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, ReferenceWaits)> Receiver for Obser
     }
 }
 
+/// The number of the first page that a reference to `at` touches, and its id if the store has it.
+#[inline]
+pub(crate) fn page_at(store: &mut PageStore, at: VirtAddr) -> (u64, Option<u32>) {
+    let number = store.paging.base().number(as_recorded(at));
+    (number, store.find_missed(number))
+}
+
 /// The first page that a reference to `at` touches.
 pub(crate) fn page_of(store: &mut PageStore, at: VirtAddr) -> WaitingPage {
-    let number = store.paging.base().number(as_recorded(at));
-    let id = store.find_missed(number);
+    let (number, id) = page_at(store, at);
     let mapping = id.map_or(MappingId::UNKNOWN, |page| store.pages[page as usize].mapping);
     WaitingPage { page: store.address(number), id, mapping }
 }

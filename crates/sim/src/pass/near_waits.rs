@@ -1,9 +1,10 @@
 //! Lines that the first level misses and the next cache has: nearly all misses of most programs.
 //!
 //! Those of one requester wait alike. So they are counted, by code and again by page, and told together before an event
-//! changes what these are. Of each code and page the observer hears once at once, so that it knows them.
+//! changes what these are. The observer hears of the first one of each code and page at once, so that it knows them.
 
-use crate::attribution::{HearsWaits, Observer, ReferenceWaits, WaitingPage, Waits};
+use crate::attribution::{HearsWaits, Observer, WaitingPage, Waits};
+use crate::caches::passage::WaitsByRequester;
 use crate::code_lines::{CodeLines, CodeNumber};
 use crate::design::Design;
 use crate::pass::Pass;
@@ -84,7 +85,13 @@ impl NearWaits {
         self.pages.know(page);
     }
 
-    fn tell(&mut self, lines: &CodeLines, store: &PageStore, each: Each, observer: &mut impl Observer) {
+    fn tell(
+        &mut self,
+        lines: &CodeLines,
+        store: &PageStore,
+        each: WaitsByRequester,
+        observer: &mut impl Observer,
+    ) {
         self.lines = 0;
         for (site, times) in self.sites.take() {
             observer.on_waits_of_code(lines.instruction_at(CodeNumber::Site(site)), &sum(times, each));
@@ -100,10 +107,7 @@ impl NearWaits {
     }
 }
 
-/// What a line waits for, by requester.
-type Each = [ReferenceWaits; Requester::ALL.len()];
-
-fn sum(times: Times, each: Each) -> Waits {
+fn sum(times: Times, each: WaitsByRequester) -> Waits {
     let mut sum = Waits::default();
     times.into_iter().zip(each).for_each(|(times, each)| sum.add_references(each, times.into()));
     sum

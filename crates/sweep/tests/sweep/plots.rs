@@ -86,6 +86,19 @@ fn write_tuned(folder: &std::path::Path) {
     std::fs::write(folder.join("tuned.toml"), machine).unwrap();
 }
 
+/// Values that no machine has together draw nothing, and are no mistake.
+#[test]
+fn a_picture_may_be_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    program(7, 100).write(&folder.path().join("a.pwt"));
+    let at = "at = { structure = \"osf1\", \"walker.mapped.system\" = \"mach3\" }\n\n[[compare]]";
+    let text = STUDY.replace("lines = \"structure\"\n", "").replace("[[compare]]", at);
+    let study = study(folder.path(), &text);
+    assert_eq!(study.plots[0].at.len(), 2);
+    let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+    assert!(pictures(&result).iter().all(|file| !file.name.starts_with("plot-")));
+}
+
 #[test]
 fn where_a_partition_went_is_told_and_drawn() {
     let folder = tempfile::tempdir().unwrap();

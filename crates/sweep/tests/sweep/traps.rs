@@ -51,9 +51,8 @@ fn cells_by_traps_count_as_alone() {
     program(3, 2000).write(&folder.path().join("a.pwt"));
     let study = Study::from_toml("t.toml", STUDY, folder.path()).unwrap();
     let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
-    let (full, by_traps): (Vec<&MachineCell>, _) =
+    let (full, by_traps): (Vec<&MachineCell>, Vec<&MachineCell>) =
         result.machines.iter().partition(|cell| text(cell, "by_traps").unwrap() == "no");
-    let by_traps: Vec<&MachineCell> = by_traps;
     // In each system and on each number of cores: under two kernels, and by traps on two TLBs by two rules.
     assert_eq!((full.len(), by_traps.len()), (2 * 2 * 2, 2 * 2 * 2 * 2));
     for cell in by_traps {
@@ -100,10 +99,7 @@ fn cells_by_traps_count_as_alone() {
 
 #[test]
 fn machines_that_traps_cannot_simulate_are_refused() {
-    let refused = |from: &str, to: &str| {
-        let text = STUDY.replace(from, to);
-        study_error(&text)
-    };
+    let folder = tempfile::tempdir().unwrap();
     for (from, to, why) in [
         ("mips_r2000", "k8", "by_traps is for software-managed TLBs with [walker.mapped]"),
         ("[8, 64]", "[0]", "by_traps: 0: choose from 1 to 65536 slots"),
@@ -113,12 +109,8 @@ fn machines_that_traps_cannot_simulate_are_refused() {
             "by_traps: there is no machine",
         ),
     ] {
-        let error = refused(from, to);
+        let text = STUDY.replace(from, to);
+        let error = Study::from_toml("t.toml", &text, folder.path()).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
-}
-
-fn study_error(text: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    Study::from_toml("t.toml", text, folder.path()).unwrap_err().to_string()
 }
