@@ -1,8 +1,9 @@
 //! One cache: its lines, and which of them are dirty.
 
+use crate::lanes::{Lanes, Portable};
 use crate::recent_lines::{Need, RecentLines};
 use crate::slots::Slots;
-use crate::stack::{Entered, LruStack};
+use crate::stack::{Entered, LruStack, Oldest};
 use crate::stamps::StampedSets;
 use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
@@ -160,7 +161,7 @@ impl Cache {
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
         let look = match &mut self.contents {
-            Contents::InOrder(stack) => Look::of(stack.touch(line, soils)),
+            Contents::InOrder(stack) => Look::of(stack.touch(Portable, line, soils)),
             Contents::Stamped(sets) => Look::of(sets.touch(line, soils)),
             Contents::InSlots(slots) => slots.touch(line, soils),
         };
@@ -170,7 +171,7 @@ impl Cache {
         look
     }
 
-    /// Prefetches what a lookup of a line will read, where that may be far.
+    /// Prefetches what a lookup of a line will read, if that is in order of use.
     #[inline(always)]
     pub fn prefetch(&self, address: CacheAddress) {
         if let Contents::InOrder(stack) = &self.contents {
@@ -214,7 +215,7 @@ impl Cache {
         let line = self.line(address);
         self.recent.forget(line);
         match &mut self.contents {
-            Contents::InOrder(stack) => stack.give(line),
+            Contents::InOrder(stack) => stack.give(Portable, line),
             Contents::Stamped(sets) => sets.give(line),
             Contents::InSlots(slots) => slots.give(line),
         }
@@ -260,17 +261,6 @@ impl Cache {
     }
 }
 
-/// Does the same with lines in order of use, in either form.
-macro_rules! by_order {
-    ($contents:expr, $lines:ident => $body:expr) => {
-        match $contents {
-            Contents::InOrder($lines) => $body,
-            Contents::Stamped($lines) => $body,
-            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
-        }
-    };
-}
-
 /// Caches whose lines are in order of use.
 ///
 /// # Panics
@@ -278,15 +268,34 @@ macro_rules! by_order {
 impl Cache {
     /// Looks a line up, and puts it in if it is missing.
     #[inline(always)]
-    pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
+    pub fn enter(&mut self, lanes: impl Lanes, line: u64, soils: bool) -> Entered {
         self.recent.note(line, soils);
-        by_order!(&mut self.contents, lines => lines.enter(line, soils))
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.enter(lanes, line, soils),
+            Contents::Stamped(sets) => sets.enter(line, soils),
+            Contents::InSlots(_) => no_slots(),
+        }
+    }
+
+    /// Puts a missing line in.
+    #[inline(always)]
+    pub fn put(&mut self, line: u64) -> Oldest {
+        self.recent.note(line, false);
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.fill(line, false),
+            Contents::Stamped(sets) => sets.fill(line, false),
+            Contents::InSlots(_) => no_slots(),
+        }
     }
 
     /// Looks a line up.
     #[inline(always)]
-    pub fn use_line(&mut self, line: u64) -> bool {
-        let hit = by_order!(&mut self.contents, lines => lines.touch(line, false));
+    pub fn use_line(&mut self, lanes: impl Lanes, line: u64) -> bool {
+        let hit = match &mut self.contents {
+            Contents::InOrder(stack) => stack.touch(lanes, line, false),
+            Contents::Stamped(sets) => sets.touch(line, false),
+            Contents::InSlots(_) => no_slots(),
+        };
         if hit {
             self.recent.note(line, false);
         }
@@ -295,13 +304,26 @@ impl Cache {
 
     /// [`Cache::give`].
     #[inline(always)]
-    pub fn give_line(&mut self, line: u64) -> Option<bool> {
+    pub fn give_line(&mut self, lanes: impl Lanes, line: u64) -> Option<bool> {
         self.recent.forget(line);
-        by_order!(&mut self.contents, lines => lines.give(line))
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.give(lanes, line),
+            Contents::Stamped(sets) => sets.give(line),
+            Contents::InSlots(_) => no_slots(),
+        }
     }
 
     /// Makes a line dirty that is the latest of its set.
     pub fn soil_latest(&mut self, line: u64) {
-        by_order!(&mut self.contents, lines => lines.soil_latest(line));
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.soil_latest(line),
+            Contents::Stamped(sets) => sets.soil_latest(line),
+            Contents::InSlots(_) => no_slots(),
+        }
     }
+}
+
+#[cold]
+fn no_slots() -> ! {
+    unreachable!("a path with steps has no slots")
 }

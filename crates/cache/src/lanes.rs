@@ -1,6 +1,6 @@
 //! Searching a set, and moving a line to its front, four lines at a time.
 //!
-//! The loops over sets are written once against [`Lanes`] and compiled twice: for any processor, and for AVX2. An
+//! [`Work`] on sets is written once against [`Lanes`] and compiled twice: for any processor, and for AVX2. An
 //! [`Avx2`] is created only by querying the processor, which makes its methods safe.
 
 /// Set in a place whose line is dirty: stored to and not yet written back. Lines have smaller numbers.
@@ -13,6 +13,31 @@ pub(crate) trait Lanes: Copy {
 
     /// Moves the line in a place to the front; those before it move back.
     fn to_front<const MOST: usize>(self, lines: &mut [u64; MOST], place: usize);
+}
+
+/// Work on sets, for [`run`].
+pub(crate) trait Work {
+    type Result;
+
+    /// Does it. Implementations are inlined, so that they are compiled for the processor.
+    fn run(self, lanes: impl Lanes) -> Self::Result;
+}
+
+/// Does work by the best means that the processor has.
+#[inline(always)]
+pub(crate) fn run<W: Work>(work: W) -> W::Result {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = Avx2::detect() {
+        // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
+        return unsafe { run_avx2(avx2, work) };
+    }
+    work.run(Portable)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn run_avx2<W: Work>(avx2: Avx2, work: W) -> W::Result {
+    work.run(avx2)
 }
 
 /// Any processor. Without branches: where a line is cannot be foretold.

@@ -4,9 +4,7 @@
 //! are among the first. Source: Mattson, Gecsei, Slutz, Traiger, "Evaluation Techniques for Storage Hierarchies", IBM
 //! Systems Journal 9 (2), 1970. Sets of many ways would be searched too long: see [`LruStack::WAYS_MAX`].
 
-#[cfg(target_arch = "x86_64")]
-use crate::lanes::Avx2;
-use crate::lanes::{DIRTY, Lanes, Portable};
+use crate::lanes::{self, DIRTY, Lanes, Portable, Work};
 use crate::slices::Slices;
 use crate::{CacheSpec, Requester};
 use pagewalk_setassoc::prefetch;
@@ -115,13 +113,13 @@ impl LruStack {
     }
 
     /// Looks a line up; a hit makes it the latest, and dirty if the access `soils` it.
-    #[inline]
-    pub fn touch(&mut self, line: u64, soils: bool) -> bool {
-        with_sets!(self, sets => sets.set_mut(line).0.touch(Portable, line, soils))
+    #[inline(always)]
+    pub fn touch(&mut self, lanes: impl Lanes, line: u64, soils: bool) -> bool {
+        with_sets!(self, sets => sets.set_mut(line).0.touch(lanes, line, soils))
     }
 
     /// Puts a missing line in; returns the oldest if the set was full.
-    #[inline]
+    #[inline(always)]
     pub fn fill(&mut self, line: u64, dirty: bool) -> Oldest {
         with_sets!(self, sets => {
             let (set, ways) = sets.set_mut(line);
@@ -131,10 +129,10 @@ impl LruStack {
 
     /// [`LruStack::touch`], and if the line is missing [`LruStack::fill`].
     #[inline(always)]
-    pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
+    pub fn enter(&mut self, lanes: impl Lanes, line: u64, soils: bool) -> Entered {
         with_sets!(self, sets => {
             let (set, ways) = sets.set_mut(line);
-            if set.touch(Portable, line, soils) { Entered::Held } else { Entered::Filled(set.push(line, soils, ways)) }
+            if set.touch(lanes, line, soils) { Entered::Held } else { Entered::Filled(set.push(line, soils, ways)) }
         })
     }
 
@@ -146,13 +144,13 @@ impl LruStack {
         lines: impl Iterator<Item = (u64, Option<Requester>)>,
         hits: &mut Uses,
     ) -> usize {
-        with_sets!(self, sets => sets.use_while_held(lines, hits))
+        with_sets!(self, sets => lanes::run(UseWhileHeld { sets, lines, hits }))
     }
 
     /// Gives a line up; returns whether it was dirty, if it was there.
     #[inline(always)]
-    pub fn give(&mut self, line: u64) -> Option<bool> {
-        with_sets!(self, sets => sets.set_mut(line).0.give(line))
+    pub fn give(&mut self, lanes: impl Lanes, line: u64) -> Option<bool> {
+        with_sets!(self, sets => sets.set_mut(line).0.give(lanes, line))
     }
 
     /// Makes a line dirty if it is here; returns whether it is. That is no use.
@@ -246,41 +244,30 @@ impl<const MOST: usize> Sets<MOST> {
         (&mut self.sets[number], self.ways)
     }
 
-    #[inline]
-    fn use_while_held(
-        &mut self,
-        lines: impl Iterator<Item = (u64, Option<Requester>)>,
-        hits: &mut Uses,
-    ) -> usize {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = Avx2::detect() {
-            // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
-            return unsafe { self.use_while_held_avx2(avx2, lines, hits) };
-        }
-        self.use_while_held_with(Portable, lines, hits)
+    #[inline(always)]
+    fn prefetch(&self, line: u64) {
+        let places = self.sets[self.number(line)].0.as_ptr();
+        // Lines of the host's caches.
+        (0..MOST).step_by(8).for_each(|first| prefetch(places.wrapping_add(first)));
     }
+}
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn use_while_held_avx2(
-        &mut self,
-        lanes: Avx2,
-        lines: impl Iterator<Item = (u64, Option<Requester>)>,
-        hits: &mut Uses,
-    ) -> usize {
-        self.use_while_held_with(lanes, lines, hits)
-    }
+/// See [`LruStack::use_while_held`].
+struct UseWhileHeld<'a, I, const MOST: usize> {
+    sets: &'a mut Sets<MOST>,
+    lines: I,
+    hits: &'a mut Uses,
+}
+
+impl<I: Iterator<Item = (u64, Option<Requester>)>, const MOST: usize> Work for UseWhileHeld<'_, I, MOST> {
+    type Result = usize;
 
     #[inline(always)]
-    fn use_while_held_with(
-        &mut self,
-        lanes: impl Lanes,
-        lines: impl Iterator<Item = (u64, Option<Requester>)>,
-        hits: &mut Uses,
-    ) -> usize {
+    fn run(self, lanes: impl Lanes) -> usize {
+        let UseWhileHeld { sets, lines, hits } = self;
         let mut used = 0;
         for (line, by) in lines {
-            let (set, _) = self.set_mut(line);
+            let (set, _) = sets.set_mut(line);
             let held = match by {
                 Some(_) => set.touch(lanes, line, false),
                 None => set.soil(lanes, line),
@@ -294,12 +281,6 @@ impl<const MOST: usize> Sets<MOST> {
             used += 1;
         }
         used
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, line: u64) {
-        // Lines of the host's caches.
-        self.sets[self.number(line)].0.iter().step_by(8).for_each(|place| prefetch(place));
     }
 }
 
@@ -331,8 +312,8 @@ impl<const MOST: usize> Set<MOST> {
     }
 
     #[inline(always)]
-    fn give(&mut self, line: u64) -> Option<bool> {
-        let place = Portable.place_of(&self.0, line)?;
+    fn give(&mut self, lanes: impl Lanes, line: u64) -> Option<bool> {
+        let place = lanes.place_of(&self.0, line)?;
         let before = self.0;
         for at in 0..MOST - 1 {
             self.0[at] = if at < place { before[at] } else { before[at + 1] };

@@ -1,8 +1,8 @@
 //! A hierarchy that leaves its first level to another one counts as one that has all its levels.
 
 use pagewalk_cache::{
-    AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Hierarchy, Requester, StoreRule,
-    check, shares_first_level,
+    AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, DataSource, Hierarchy, PassedLine,
+    Requester, StoreRule, check, shares_first_level,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
@@ -54,12 +54,36 @@ fn access(hierarchy: &mut Hierarchy, requester: Requester, address: CacheAddress
     }
 }
 
+/// Lets a line pass; returns the cycles that it waits.
+fn pass(below: &mut Hierarchy, line: PassedLine) -> u64 {
+    let served = below.pass(line);
+    wait(below, line, served)
+}
+
+/// The same by the nearest cache alone, if that has the line.
+fn pass_near_first(below: &mut Hierarchy, line: PassedLine) -> u64 {
+    let nearest = below.nearest_in_order().expect("all caches are in order");
+    match below.pass_near(nearest, [line].into_iter()) {
+        (0, cycles) => {
+            assert_eq!(cycles, 0);
+            let served = below.pass_far(nearest, line);
+            wait(below, line, served)
+        }
+        (_, cycles) => cycles,
+    }
+}
+
+fn wait(below: &Hierarchy, line: PassedLine, served: Option<DataSource>) -> u64 {
+    served.zip(line.requester()).map_or(0, |(served, requester)| below.wait(requester, served))
+}
+
 proptest! {
     #[test]
     fn what_passes_is_all_that_lower_levels_need(
         first in (0..2u32, 1..3u32, any::<bool>()),
         lower in prop::array::uniform4((0..3u32, 1..4u32, any::<bool>())),
         accesses in prop::collection::vec((0..4usize, 0..40u64), 1..300),
+        is_near_first in any::<bool>(),
     ) {
         let (own, other) = (caches(first, lower[0], lower[1]), caches(first, lower[2], lower[3]));
         prop_assert!(shares_first_level(&own, &other));
@@ -76,9 +100,7 @@ proptest! {
             access(&mut first, requester, address);
             for &line in first.passed() {
                 below.prefetch(line.requester().unwrap_or(Requester::Load), line.address());
-                if let (Some(served), Some(requester)) = (below.pass(line), line.requester()) {
-                    found += below.wait(requester, served);
-                }
+                found += if is_near_first { pass_near_first(&mut below, line) } else { pass(&mut below, line) };
             }
             first.clear_passed();
         }

@@ -75,6 +75,12 @@ impl Batch<'_> {
         self.spans.get(span + 1).map_or(self.refs.len(), |next| next.first as usize)
     }
 
+    /// Index of data reference `site` of span `span`, or if the span is cut before it, one past its last.
+    #[inline]
+    pub fn reference_at(&self, span: usize, site: usize) -> usize {
+        self.span_end(span).min(self.spans[span].first as usize + site)
+    }
+
     /// Instructions executed in this batch.
     pub fn instructions(&self) -> u64 {
         self.spans.iter().map(|s| self.blocks.get(s.block).instructions.len() as u64).sum()

@@ -110,6 +110,9 @@ impl Hierarchy {
         let mut hits = [0; Requester::ALL.len()];
         let stack = self.caches[nearest].in_order_mut().expect("its lines are in order of use");
         let passed = stack.use_while_held(lines, &mut hits);
+        if passed == 0 {
+            return (0, 0);
+        }
         let mut cycles = 0_u64;
         for (by, hits) in Requester::ALL.into_iter().zip(hits) {
             let counts = &mut self.caches[nearest].counts[by as usize];
@@ -227,6 +230,19 @@ impl Hierarchy {
     /// Forgets what has passed the first level.
     pub fn clear_passed(&mut self) {
         self.passed.0.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Lets a line pass at which [`Hierarchy::pass_near`] stopped: this cache, looked up first, lacks it. Returns where
+    /// it was found; none if it left.
+    #[inline]
+    pub fn pass_far(&mut self, nearest: usize, line: PassedLine) -> Option<DataSource> {
+        match line.requester() {
+            Some(requester) => Some(self.find_missing(requester, line.address())),
+            None => {
+                self.pass_down(self.levels[nearest], line.address());
+                None
+            }
+        }
     }
 
     /// Lets a line pass that passed the first level. Returns where it was found; none if it left.

@@ -6,37 +6,63 @@
 
 use super::{DataSource, Hierarchy};
 use crate::cache::Look;
+use crate::lanes::{self, Lanes, Work};
 use crate::path::{Path, Step, StepOfLine};
 use crate::stack::{Entered, Oldest};
 use crate::{CacheAddress, Requester};
 
-impl Hierarchy {
-    /// [`Hierarchy::find`] for a path that has [`steps`](crate::path::Path::steps).
+/// An access. `COUNTED`: counts it. `MISSES`: the nearest cache lacks the line, which no store soils there.
+struct Find<'a, const COUNTED: bool, const MISSES: bool> {
+    hierarchy: &'a mut Hierarchy,
+    requester: Requester,
+    address: CacheAddress,
+}
+
+impl<const COUNTED: bool, const MISSES: bool> Work for Find<'_, COUNTED, MISSES> {
+    type Result = DataSource;
+
     #[inline(always)]
-    pub(super) fn find_in_order<const COUNTED: bool>(
-        &mut self,
-        requester: Requester,
-        address: CacheAddress,
-    ) -> DataSource {
-        let path = &self.paths[requester as usize];
+    fn run(self, lanes: impl Lanes) -> DataSource {
+        let Find { hierarchy, requester, address } = self;
+        let line = address.physical >> hierarchy.least_line_shift;
+        let path = &hierarchy.paths[requester as usize];
         let nearest = path.nearest;
         let soils = requester == Requester::Store && path.soils;
-        let cache = &mut self.caches[nearest];
-        let entered = cache.enter(address.physical >> self.least_line_shift, soils);
+        let cache = &mut hierarchy.caches[nearest];
+        let entered = if MISSES { Entered::Filled(cache.put(line)) } else { cache.enter(lanes, line, soils) };
         let hit = matches!(entered, Entered::Held);
         if COUNTED {
             cache.count(requester, if hit { Look::Hit } else { Look::Miss });
         }
         match entered {
             Entered::Held => DataSource::Cache(nearest),
-            Entered::Filled(oldest) => self.find_below::<COUNTED>(requester, address, oldest),
+            Entered::Filled(oldest) => hierarchy.find_below::<COUNTED>(lanes, requester, address, oldest),
         }
+    }
+}
+
+impl Hierarchy {
+    /// [`Hierarchy::find`] for a path that has [`steps`](crate::path::Path::steps).
+    #[inline]
+    pub(super) fn find_in_order<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+    ) -> DataSource {
+        lanes::run(Find::<COUNTED, false> { hierarchy: self, requester, address })
+    }
+
+    /// An access whose line the nearest cache lacks, which has [`steps`](crate::path::Path::steps) and takes no store.
+    #[inline]
+    pub(super) fn find_missing(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
+        lanes::run(Find::<true, true> { hierarchy: self, requester, address })
     }
 
     /// Goes on after a miss in the nearest cache, which `oldest` left.
-    #[inline(never)]
+    #[inline(always)]
     fn find_below<const COUNTED: bool>(
         &mut self,
+        lanes: impl Lanes,
         requester: Requester,
         address: CacheAddress,
         oldest: Oldest,
@@ -52,16 +78,16 @@ impl Hierarchy {
         for (&Step { cache: index, line: step }, left) in steps[1..].iter().zip(&mut left[1..]) {
             let cache = &mut self.caches[index];
             let hit = match step {
-                StepOfLine::Enters => match cache.enter(line, false) {
+                StepOfLine::Enters => match cache.enter(lanes, line, false) {
                     Entered::Held => true,
                     Entered::Filled(oldest) => {
                         *left = (oldest, index);
                         false
                     }
                 },
-                StepOfLine::Stays => cache.use_line(line),
+                StepOfLine::Stays => cache.use_line(lanes, line),
                 StepOfLine::MovesUp => {
-                    let given = cache.give_line(line);
+                    let given = cache.give_line(lanes, line);
                     if given == Some(true) {
                         self.caches[above].soil_latest(line);
                     }
@@ -79,16 +105,17 @@ impl Hierarchy {
         }
         for (oldest, from) in left.into_iter().rev() {
             if let Some((line, dirty)) = oldest.line() {
-                self.leave::<COUNTED>(requester, from, line, dirty);
+                self.leave::<COUNTED>(lanes, requester, from, line, dirty);
             }
         }
         served
     }
 
     /// A line leaves a cache: for the victim cache below it, and if dirty for what lies below.
-    #[inline]
+    #[inline(always)]
     fn leave<const COUNTED: bool>(
         &mut self,
+        lanes: impl Lanes,
         requester: Requester,
         mut from: usize,
         mut line: u64,
@@ -96,7 +123,7 @@ impl Hierarchy {
     ) {
         while let Some(victims) = self.victims[from] {
             self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && dirty);
-            let Entered::Filled(oldest) = self.caches[victims].enter(line, dirty) else { return };
+            let Entered::Filled(oldest) = self.caches[victims].enter(lanes, line, dirty) else { return };
             let Some(next) = oldest.line() else { return };
             (from, (line, dirty)) = (victims, next);
         }

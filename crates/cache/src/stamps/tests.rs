@@ -1,4 +1,5 @@
 use super::*;
+use crate::lanes::Portable;
 use crate::stack::LruStack;
 use crate::{AddressUsed, CacheFills, CacheOrganisation, StoreRule};
 use pagewalk_setassoc::{Geometry, Replacement};
@@ -108,7 +109,7 @@ fn in_order(
     for (index, access) in accesses.iter().enumerate() {
         for line in lines(access) {
             counted[usize::from(access.soils)] += 1;
-            if let Entered::Filled(oldest) = plain.enter(line, access.soils) {
+            if let Entered::Filled(oldest) = plain.enter(Portable, line, access.soils) {
                 left.push(((index, 0), line, oldest.line()));
             }
         }
@@ -133,9 +134,9 @@ proptest! {
         };
         for (step, line, soils, crosses, stores) in steps {
             match step {
-                0 => prop_assert_eq!(stamped.give(line), plain.give(line)),
+                0 => prop_assert_eq!(stamped.give(line), plain.give(Portable, line)),
                 1 => prop_assert_eq!(stamped.soil(line), plain.soil(line)),
-                2 => prop_assert_eq!(stamped.touch(line, soils), plain.touch(line, soils)),
+                2 => prop_assert_eq!(stamped.touch(line, soils), plain.touch(Portable, line, soils)),
                 3 => {
                     let access = |index: u64| ByteAccess {
                         start: (line + index % 3) << 6 | 58,
@@ -175,7 +176,7 @@ proptest! {
                     prop_assert_eq!(lookups, counted);
                     prop_assert_eq!(left, expected);
                 }
-                _ => prop_assert_eq!(leaves(stamped.enter(line, soils)), leaves(plain.enter(line, soils))),
+                _ => prop_assert_eq!(leaves(stamped.enter(line, soils)), leaves(plain.enter(Portable, line, soils))),
             }
         }
         let sorted = |mut lines: Vec<u64>| { lines.sort_unstable(); lines };

@@ -13,12 +13,12 @@ pub(crate) struct CacheLookahead {
     far: usize,
     /// The first line that it has not prefetched.
     line: usize,
-    /// The first entry that it has not prefetched.
-    entry: usize,
+    /// The first walk that it has not prefetched.
+    walk: usize,
 }
 
 impl CacheLookahead {
-    /// Lines, and entries, to prefetch ahead.
+    /// Lines, and walks, to prefetch ahead.
     const AHEAD: usize = 8;
     /// Lines that are expected to be far after one was.
     const FAR: usize = 8;
@@ -37,7 +37,7 @@ impl CacheLookahead {
         }
     }
 
-    /// Prefetches the sets of lines from number `next` on, and of entries from walk `walked` on.
+    /// Prefetches the sets of lines from number `next` on, and of the leaves that walks from `walked` on read.
     #[inline(always)]
     pub fn prefetch(
         &mut self,
@@ -50,15 +50,19 @@ impl CacheLookahead {
         }
         let end = passed.len().min(next + Self::AHEAD + 1);
         for PassedAt { line, .. } in &passed[self.line.clamp(next, end)..end] {
-            hierarchy.prefetch(line.requester().unwrap_or(Requester::Load), line.address());
+            // A line that leaves the first level is mostly in the next.
+            if let Some(requester) = line.requester() {
+                hierarchy.prefetch(requester, line.address());
+            }
         }
         self.line = end;
-        let entries = walks.all_entries();
-        let read = walks.first_entry(walked);
-        let end = entries.len().min(read + Self::AHEAD);
-        for &entry in &entries[self.entry.clamp(read, end)..end] {
-            hierarchy.prefetch(Requester::Walk, CacheAddress::same(entry));
+        let end = walks.len().min(walked + Self::AHEAD);
+        for walk in self.walk.clamp(walked, end)..end {
+            // Entries above a leaf are read often, so they are near.
+            if let Some(&leaf) = walks.entries(walk).last() {
+                hierarchy.prefetch(Requester::Walk, CacheAddress::same(leaf));
+            }
         }
-        self.entry = end;
+        self.walk = end;
     }
 }

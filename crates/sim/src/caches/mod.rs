@@ -186,7 +186,9 @@ impl MemoryCaches {
 
     /// The walks that have waited until now.
     pub fn take_walks(&mut self) -> WaitingWalks {
-        self.waiting.as_mut().map(std::mem::take).unwrap_or_default()
+        let Some(waiting) = &mut self.waiting else { return WaitingWalks::default() };
+        let next = WaitingWalks::like(waiting);
+        std::mem::replace(waiting, next)
     }
 
     /// The cycles of walks that waited, since the last call.

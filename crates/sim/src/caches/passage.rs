@@ -56,7 +56,10 @@ impl MemoryCaches {
             lookahead.note_near(near);
             let Some(&PassedAt { line, moment }) = passed.get(next).filter(before_walk) else { continue };
             lookahead.prefetch(&self.hierarchy, (passed, next), (walks, walked));
-            let served = self.hierarchy.pass(line);
+            let served = match nearest {
+                Some(nearest) => self.hierarchy.pass_far(nearest, line),
+                None => self.hierarchy.pass(line),
+            };
             if let (Some(served), Some(requester)) = (served, line.requester()) {
                 let cycles = self.hierarchy.wait(requester, served);
                 self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);

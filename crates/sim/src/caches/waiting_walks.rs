@@ -31,6 +31,15 @@ pub(crate) struct WaitingWalks {
 }
 
 impl WaitingWalks {
+    /// None, with room for as many as others.
+    pub fn like(others: &WaitingWalks) -> WaitingWalks {
+        WaitingWalks {
+            walks: Vec::with_capacity(others.walks.len()),
+            ends: Vec::with_capacity(others.ends.len()),
+            entries: Vec::with_capacity(others.entries.len()),
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -70,13 +79,9 @@ impl WaitingWalks {
         &self.entries
     }
 
-    /// Where the entries of a walk begin among all; `walk`: at most the number of walks.
-    pub fn first_entry(&self, walk: usize) -> usize {
-        walk.checked_sub(1).map_or(0, |before| self.ends[before])
-    }
-
     /// The entries that a walk reads.
     pub fn entries(&self, walk: usize) -> &[u64] {
-        &self.entries[self.first_entry(walk)..self.ends[walk]]
+        let first = walk.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.entries[first..self.ends[walk]]
     }
 }

@@ -11,7 +11,7 @@ use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
 use crate::code_lines::{CodeLines, CodeNumber};
 use crate::design::Design;
-use crate::moment::Moment;
+use crate::moment::{CodePosition, Moment};
 use crate::pass::Pass;
 use crate::pass::cache_worker::{CacheWorker, Passage};
 use crate::pass::caches::{CachesPosition, CachesProgress, page_at, page_of};
@@ -217,7 +217,7 @@ impl<O: Observer> Pass<O> {
         let hears = observer.hears_waits();
         let CachesProgress { spans, near, .. } = &mut course.caches;
         let near = (hears == HearsWaits::Together).then_some(near);
-        let (news, mut walks) = (Vec::with_capacity(TOGETHER), Vec::new());
+        let (news, mut walks) = (Vec::with_capacity(TOGETHER), Vec::with_capacity(waited.len()));
         if hears == HearsWaits::Never {
             memory.take_passed(passed, waited, &mut walks);
         } else {
@@ -367,7 +367,12 @@ struct PlacedReference {
 impl CodeLines {
     /// The moment before a reference.
     fn moment(&self, place: &ReferencePlace<'_>) -> Moment {
-        self.position(place).moment(place.at)
+        let &ReferencePlace { batch, span, at, .. } = place;
+        match at {
+            CodePosition::Site(site) => Moment::of_data(batch.reference_at(span, site)),
+            CodePosition::Instruction(0) => Moment::of_run(batch.reference_at(span, 0), (span, 0)),
+            CodePosition::Instruction(_) => self.position(place).moment(at),
+        }
     }
 
     /// The reference of a moment.

@@ -140,7 +140,7 @@ impl Stretch<'_> {
     /// The first data reference of a span that comes after a run of its block.
     #[inline(always)]
     pub fn data_before(&self, span: usize, run: &LineRun) -> usize {
-        self.batch.span_end(span).min(self.batch.spans[span].first as usize + run.site as usize)
+        self.batch.reference_at(span, run.site as usize)
     }
 
     #[inline(always)]
@@ -350,8 +350,7 @@ impl CodeLines {
     /// The position of a reference.
     pub(crate) fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
         let (batch, span) = (place.batch, place.span);
-        let here = batch.spans[span];
-        let block = here.block.index();
+        let block = batch.spans[span].block.index();
         let (site, next) = match place.at {
             CodePosition::Instruction(index) => (self.sites_before(block, index), index),
             CodePosition::Site(site) => (site, self.instruction_after(block, site)),
@@ -359,6 +358,6 @@ impl CodeLines {
         let runs = self.runs(block);
         let run = runs.partition_point(|run| run.instruction < next).saturating_sub(1);
         let fetched = runs.get(run).map_or(0, |run| run.fetches_before(next));
-        CachesPosition { span, run, fetched, data: batch.span_end(span).min(here.first as usize + site) }
+        CachesPosition { span, run, fetched, data: batch.reference_at(span, site) }
     }
 }
