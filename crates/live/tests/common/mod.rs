@@ -15,9 +15,12 @@ const KILLS: u32 = 45;
 /// Most time from a kill to the program's end, and from a launcher's start to its program's first output.
 pub const LONG: Duration = Duration::from_secs(30);
 
+/// Sources of programs, and a header for some.
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
+
 /// A program of `crates/live/tests/programs/`, compiled into a folder.
 pub fn compiled(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+    let source = Path::new(PROGRAMS).join(name).with_extension("c");
     let program = folder.join(name);
     compile(&source, &program, flags);
     program
@@ -25,7 +28,8 @@ pub fn compiled(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
 
 fn compile(source: &Path, program: &Path, flags: &[&str]) {
     let mut command = Command::new("cc");
-    command.args(["-O1", "-w", "-pthread", "-o"]).args([program, source]).args(flags);
+    let options = ["-O1", "-w", "-pthread", "-I", PROGRAMS, "-o"];
+    command.args(options).args([program, source]).args(flags);
     let output = command.output().expect("cc is here");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

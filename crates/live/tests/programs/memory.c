@@ -1,24 +1,8 @@
 /* Every way in which a program may treat its memory, with what Linux promises of each. Exits 0 if all of it held, else
  * with the line of the first that did not. */
-#define _GNU_SOURCE
-#include <errno.h>
+#include "check.h"
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
-
-#define PAGE 4096ul
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "memory.c:%d: %s (%m)\n", __LINE__, #what); _exit(1); } } while (0)
-
-static char *map(size_t pages) {
-    char *at = mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
-    return at;
-}
 
 static void fill(char *at, size_t pages, int seed) {
     for (size_t i = 0; i < pages; i++)

@@ -1,25 +1,9 @@
 /* What happens where the agent's system calls fail, and when it is killed. Runs under it only. Exits 0 if memory was
  * what it should be. */
-#define _GNU_SOURCE
+#include "check.h"
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define PAGE 4096ul
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "refused.c:%d: %s (%m)\n", __LINE__, #what); _exit(1); } } while (0)
-
-static char *map(size_t pages) {
-    char *at = mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
-    return at;
-}
 
 static int all(const char *at, size_t pages, char byte) {
     for (size_t i = 0; i < pages * PAGE; i++)

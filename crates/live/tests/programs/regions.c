@@ -1,31 +1,14 @@
 /* What newer kernels let programs do with ranges of their memory, and what runtimes do with protected pages. Exits 0 if
  * all of it held, else with the line of the first that did not. Linux 6.13 for guard regions, 6.10 for seals: where the
  * kernel refuses one, natively too, it is left out. */
-#define _GNU_SOURCE
-#include <errno.h>
+#include "check.h"
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define PAGE 4096ul
-#define RW (PROT_READ | PROT_WRITE)
-#define PLAIN (MAP_PRIVATE | MAP_ANONYMOUS)
 #define GUARD_INSTALL 102
 #define GUARD_REMOVE 103
 #define MSEAL 462
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "regions.c:%d: %s (%m)\n", __LINE__, #what); _exit(1); } } while (0)
-
-static char *map(size_t pages) {
-    char *at = mmap(0, pages * PAGE, RW, PLAIN, -1, 0);
-    CHECK(at != MAP_FAILED);
-    return at;
-}
 
 static void ends_with(pid_t child, int code) {
     int status;

@@ -2,30 +2,14 @@
  * pages, and Android's collector of garbage (ART). Exits 0 if all of it held, else with the line of the first that did
  * not. It needs what pagewalk needs: root, vm.unprivileged_userfaultfd=1, or rights on
  * /dev/userfaultfd. */
-#define _GNU_SOURCE
-#include <errno.h>
+#include "check.h"
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define PAGE 4096ul
 #define PAGES 64ul
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "serves.c:%d: %s (%m)\n", __LINE__, #what); _exit(1); } } while (0)
-
-static char *range(unsigned long pages) {
-    char *at = mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
-    return at;
-}
 
 static int opened(unsigned long features) {
     int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -49,7 +33,7 @@ static volatile int served, removed, unmapped, moved, forked;
 /* Gives each page contents that follow from its address, from a page of its own memory. */
 static void *serve(void *given) {
     int faults = (int)(long)given;
-    char *source = range(1);
+    char *source = map(1);
     for (;;) {
         struct pollfd waiting = {faults, POLLIN, 0};
         if (poll(&waiting, 1, -1) < 0)
@@ -98,7 +82,7 @@ static int is_served(const char *at) {
 /* Pages that are missing. */
 static void missing(void) {
     int faults = opened(0);
-    char *at = range(PAGES);
+    char *at = map(PAGES);
     pthread_t thread;
     watch(faults, at, PAGES * PAGE, UFFDIO_REGISTER_MODE_MISSING);
     CHECK(pthread_create(&thread, 0, serve, (void *)(long)faults) == 0);
@@ -118,7 +102,7 @@ static void missing(void) {
 /* What was there before it is served stays. */
 static void later(void) {
     int faults = opened(0);
-    char *at = range(PAGES);
+    char *at = map(PAGES);
     pthread_t thread;
     memset(at, 9, PAGES / 2 * PAGE);
     watch(faults, at, PAGES * PAGE, UFFDIO_REGISTER_MODE_MISSING);
@@ -132,7 +116,7 @@ static void later(void) {
 /* Each first store to a page is told. */
 static void protected(void) {
     int faults = opened(UFFD_FEATURE_PAGEFAULT_FLAG_WP);
-    char *at = range(PAGES);
+    char *at = map(PAGES);
     pthread_t thread;
     memset(at, 3, PAGES * PAGE);
     watch(faults, at, PAGES * PAGE, UFFDIO_REGISTER_MODE_WP);
@@ -151,7 +135,7 @@ static void protected(void) {
 /* Who serves wants to be told of all that becomes of the range; the calls wait until it has heard. */
 static void told(void) {
     int faults = opened(UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_FORK);
-    char *all = range(3 * PAGES), *at = all + PAGES * PAGE;
+    char *all = map(3 * PAGES), *at = all + PAGES * PAGE;
     memset(all, 7, 3 * PAGES * PAGE);
     CHECK(madvise(at, PAGES * PAGE, MADV_DONTNEED) == 0);
     pthread_t thread;
@@ -165,7 +149,7 @@ static void told(void) {
     CHECK(becomes(&unmapped, 1) && is_served(at + 2 * PAGE) && at[-5 * (long)PAGE] == 7);
     CHECK(mmap(at - 4 * PAGE, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at - 4 * PAGE);
     CHECK(becomes(&unmapped, 2) && at[0] == 0 && at[3 * PAGE] == 0 && is_served(at + 4 * PAGE));
-    char *elsewhere = range(4);
+    char *elsewhere = map(4);
     CHECK(mremap(at + 8 * PAGE, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere) == elsewhere && becomes(&moved, 1));
     CHECK(is_served(elsewhere) && is_served(at + 7 * PAGE));
     pid_t child = fork();
@@ -179,7 +163,7 @@ static void told(void) {
 /* The contents go elsewhere, the old range stays and is served: ART's way to move what is alive. */
 static void collected(void) {
     int faults = opened(0);
-    char *at = range(PAGES);
+    char *at = map(PAGES);
     for (unsigned long i = 0; i < PAGES; i++)
         memset(at + i * PAGE, (int)i, PAGE);
     char *alive = mremap(at, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);

@@ -1,12 +1,6 @@
 /* Kills programs, and lets them continue, in the moment in which they begin. Exits 0 if each ended as it should. */
-#define _GNU_SOURCE
+#include "check.h"
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "startup.c:%d: %s (%m)\n", __LINE__, #what); _exit(1); } } while (0)
 
 static char *own_path;
 

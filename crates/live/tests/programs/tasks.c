@@ -1,22 +1,11 @@
 /* Processes and threads, and what they may expect of each other's memory. Exits 0 if all of it held. */
-#define _GNU_SOURCE
-#include <errno.h>
+#include "check.h"
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define PAGE 4096
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "tasks.c:%d: %s (%m)\n", __LINE__, #what); _exit(1); } } while (0)
 
 extern char **environ;
 static char *own_path;
