@@ -4,7 +4,7 @@ use pagewalk_cache::{
     AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Hierarchy, Requester, RequesterSet,
     StoreRule, WriteBufferSpec, check,
 };
-use pagewalk_oracle::{Column, Memories, Memory, ReplacementModel};
+use pagewalk_oracle::{Column, Memories, Memory, ReplacementModel, cases};
 use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
 
@@ -174,13 +174,8 @@ fn slow(caches: &[CacheSpec]) -> Memories {
     Memories::new(caches.iter().map(memory).collect(), 200)
 }
 
-/// Random cases per run; `PAGEWALK_CASES` makes it a long one.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_counter_equals_the_oracles(
@@ -387,7 +382,7 @@ fn the_condition_that_a_victim_cache_lacks_is_named() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The twin drops lines from the other core's caches at once, the hierarchy when that core runs next.
     #[test]

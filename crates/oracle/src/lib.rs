@@ -42,3 +42,8 @@ pub use skewed::Skewed;
 pub use stack::{History, LruSets};
 pub use table::{Hashed, Table};
 pub use untouched::{Life, most_at_once};
+
+/// Random cases of a test: `usual`, unless `PAGEWALK_CASES` makes it a long run.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}

@@ -1,6 +1,6 @@
 //! The family of caches against one slow cache for each geometry: misses by kind, on random streams of lines.
 
-use pagewalk_oracle::LruSets;
+use pagewalk_oracle::{LruSets, cases};
 use pagewalk_reuse::{CacheFamily, MissKinds, ReferenceKinds};
 use pagewalk_units::VirtAddr;
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn slow(addresses: &[u64], (line_bytes, sets, ways): Shape) -> MissKinds {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_cache_misses_as_if_simulated_alone(
@@ -87,9 +87,4 @@ fn caches_outside_the_family_have_no_misses() {
     for (line_bytes, sets, ways) in [(16, 1, 1), (64, 3, 1), (64, 8192, 1), (64, 1, 0), (64, 1, 33)] {
         assert_eq!(family.misses(line_bytes, sets, ways), None);
     }
-}
-
-/// Random streams; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
 }

@@ -1,7 +1,7 @@
 //! Families and stack distances against the slow models of `oracle`, page by page: all counters, on random streams
 //! with invalidated pages.
 
-use pagewalk_oracle::{History, LruSets};
+use pagewalk_oracle::{History, LruSets, cases};
 use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
 use pagewalk_units::{PageSize, Vpn};
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn references(ops: &[Op]) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn designs_equal_the_oracles(
@@ -106,19 +106,13 @@ proptest! {
 
     #[test]
     fn misses_of_every_size_equal_the_oracles(
-        ops in stream(1..3000, true), sizes in prop::collection::vec(1..600_usize, 1..10)
+        ops in stream(1..3000, true), sizes in prop::collection::vec(1..600_u32, 1..10)
     ) {
         let distances = distances(&ops);
         prop_assert_eq!(distances.references(), references(&ops));
         for &ways in &sizes {
-            let mut slow = LruSets::new(12, 1, ways);
-            for op in &ops {
-                match op {
-                    Op::Refer(vpn) => slow.refer(*vpn),
-                    Op::Gone(vpns) => slow.remove(vpns.clone()),
-                }
-            }
-            prop_assert_eq!(distances.misses_with(ways), slow.misses, "{} entries", ways);
+            let slow = slow_misses(&ops, &Shape { size: PageSize::FOUR_KIB, sets: 1, ways });
+            prop_assert_eq!(distances.misses_with(ways as usize), slow, "{} entries", ways);
         }
     }
 
@@ -156,9 +150,4 @@ proptest! {
         }
         prop_assert!((1..600).all(|entries| distances.misses_with(entries + 1) <= distances.misses_with(entries)));
     }
-}
-
-/// Random streams per test; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
 }

@@ -1,6 +1,6 @@
 //! Sampled stack distances against the slow model of `oracle` fed with the sample alone, and against exact ones.
 
-use pagewalk_oracle::History;
+use pagewalk_oracle::{History, cases};
 use pagewalk_reuse::{ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_units::Vpn;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn hash(vpn: u64) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
+    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
 
     /// A sample of all pages gives exact results.
     #[test]
@@ -126,8 +126,4 @@ fn stated_errors_are_honest() {
         }
         assert!(within * 4 >= asked * 3, "{sampling:?}: {within} of {asked} within 2.5 standard errors");
     }
-}
-
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64)
 }

@@ -1,7 +1,7 @@
 //! Families and stack distances against the slow models of `oracle`, fed with whole streams: blocks with fetches and
 //! data, references that cross pages, events, batches cut anywhere, processes that take turns.
 
-use pagewalk_oracle::LruSets;
+use pagewalk_oracle::{LruSets, cases};
 use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_trace::{
     Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Protection, Ref, Site,
@@ -197,7 +197,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_that_is_served_counts(
@@ -227,9 +227,4 @@ proptest! {
             }
         }
     }
-}
-
-/// Random streams; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
 }

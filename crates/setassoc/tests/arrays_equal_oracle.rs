@@ -1,7 +1,7 @@
 //! Arrays of every policy and index against the slow model of `oracle`: every outcome, on random shapes, keys
 //! and removals.
 
-use pagewalk_oracle::ReplacementModel;
+use pagewalk_oracle::{ReplacementModel, cases};
 use pagewalk_setassoc::{Geometry, RelevantHits, Replacement, SetArray, SetIndex, UseOrder};
 use proptest::prelude::*;
 
@@ -161,13 +161,8 @@ fn by_times(how: UseOrder, times: &[usize]) -> usize {
     }
 }
 
-/// Random cases per property; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn small_sets(case in case(16, 0..600)) {

@@ -1,6 +1,6 @@
 //! Skewed-associative arrays against the slow model of `oracle`: every outcome, on random shapes, pages and removals.
 
-use pagewalk_oracle::Skewed;
+use pagewalk_oracle::{Skewed, cases};
 use pagewalk_setassoc::{Entry, Geometry, Organisation, Replacement, Shape};
 use proptest::prelude::*;
 
@@ -35,13 +35,8 @@ fn entry(at: u64, few: u64, shift: u32) -> Entry {
     Entry { shift, number, key: number << 6 | u64::from(shift) }
 }
 
-/// Random cases per property; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_outcome_is_the_oracles(

@@ -1,9 +1,9 @@
 //! Compares the charges of APPROX-ONLINE, immediate or deferred, with a scan of the TLBs at every miss, with promotions
 //! and demotions: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
-use crate::common::cases;
 use pagewalk_mm::promotion::{Actions, ApproxOnline, BreakEven, Deferral, Miss, Online, Policy, PolicyEvent};
 use pagewalk_mm::{Accounts, Superpage};
+use pagewalk_oracle::cases;
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
 use pagewalk_units::PageSize;
 use proptest::prelude::*;

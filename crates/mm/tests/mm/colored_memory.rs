@@ -1,13 +1,14 @@
 //! A described memory under placement and recoloring: after every operation each frame is owned once or free, and pages
 //! move to the colors that the policy wants.
 
-use crate::common::{AtMisses, Process, cases};
+use crate::common::{AtMisses, Process};
 use crate::physical_memory::{Op as ProgramOp, act, check, op as program_op, policy};
 use pagewalk_mm::frames::{Buddy, Frame, FrameMove};
 use pagewalk_mm::migration::{Beside, Cml, CmlBuffer, CmlSettings};
 use pagewalk_mm::placement::{BinHopping, Careful, Colors, Listed, PageColoring, Placement, RandomColors};
 use pagewalk_mm::promotion::{Actions, CacheMiss, Fixed, PageMove, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{FileRules, ForkRules};
+use pagewalk_oracle::cases;
 use pagewalk_trace::MappingKind::Anonymous;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,8 @@
 //! The buddy allocator, compaction, eager allocation and reservations against the slow models of `oracle`: every answer
 //! and the whole state after every operation, on random memories and operations.
 
-use crate::common::cases;
 use pagewalk_mm::frames::{BlockState, Buddy, Frame, Initial, MemorySpec, Reservations};
-use pagewalk_oracle::{Frames, ReservationList};
+use pagewalk_oracle::{Frames, ReservationList, cases};
 use pagewalk_units::PageSize;
 use proptest::prelude::*;
 

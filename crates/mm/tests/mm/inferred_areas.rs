@@ -1,7 +1,7 @@
 //! Areas inferred from references, against a slow way that looks at one execution at a time.
 
-use crate::common::cases;
 use pagewalk_mm::{AreaMode, AreaRules, InferredAreas};
+use pagewalk_oracle::cases;
 use pagewalk_trace::{
     Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping, MappingKind, Origin,
     Protection, Ref, Site, Source, SourceError, Span, StreamHeader,

@@ -1,7 +1,7 @@
 //! Initial states have exactly the requested free blocks, and impossible ones are refused.
 
-use crate::common::cases;
 use pagewalk_mm::frames::{BlockState, Buddy, BuddyInfo, Initial, MemoryError, MemorySpec};
+use pagewalk_oracle::cases;
 use pagewalk_units::PageSize;
 use proptest::prelude::*;
 

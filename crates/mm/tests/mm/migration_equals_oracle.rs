@@ -1,7 +1,6 @@
 //! Recoloring policies against the slow models of `oracle`: every wished move, dropped translation and cycle after
 //! every event, on random streams of misses.
 
-use crate::common::cases;
 use pagewalk_mm::frames::Frame;
 use pagewalk_mm::migration::{
     Active, ActiveSettings, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, MissBuffer, Periodic,
@@ -11,6 +10,7 @@ use pagewalk_mm::migration::{
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::promotion::{Actions, CacheMiss, Miss, Policy, PolicyEvent, TlbDrops};
 use pagewalk_mm::{Accounts, Superpage};
+use pagewalk_oracle::cases;
 use pagewalk_oracle::migration::{
     self as slow, CmlList, MigrationModel, MissList, SnapshotTimes, SpaceSavingList, TargetChoice,
     Translation, Wishes,

@@ -1,13 +1,13 @@
 //! The placements in an endless memory against the slow model of `oracle`: the color of every page after every event
 //! of several processes. No two pages ever have the same frame.
 
-use crate::common::{AtMisses, Process, cases};
+use crate::common::{AtMisses, Process};
 use pagewalk_mm::frames::Frame;
 use pagewalk_mm::migration::Beside;
 use pagewalk_mm::placement::{BinHopping, Careful, Colors, PageColoring, Placement, RandomColors};
 use pagewalk_mm::promotion::{Asap, CacheMiss, Fixed, Policy};
 use pagewalk_mm::{KernelCosts, Remap, Superpage};
-use pagewalk_oracle::{EndlessMemory, PlacementRule};
+use pagewalk_oracle::{EndlessMemory, PlacementRule, cases};
 use pagewalk_trace::MappingKind::Anonymous;
 use pagewalk_units::Draws;
 use proptest::prelude::*;

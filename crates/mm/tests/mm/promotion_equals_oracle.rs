@@ -1,12 +1,13 @@
 //! Compares today's policies with the slow models of `oracle`: the mapping of every page after every event, in random
 //! programs on blocks of 16 pages.
 
-use crate::common::{PAGE, Process, cases};
+use crate::common::{PAGE, Process};
 use pagewalk_mm::promotion::{
     FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux, LinuxSettings,
     MADV_COLLAPSE, Mthp, Policy, SizeMode,
 };
 use pagewalk_mm::{KernelCosts, ThpMode};
+use pagewalk_oracle::cases;
 use pagewalk_oracle::promotion::{self as slow, PromotionModel, Rules};
 use pagewalk_trace::MappingKind::{Anonymous, SharedAnonymous};
 use pagewalk_trace::ThpDisable;

@@ -1,13 +1,13 @@
 //! FreeBSD's reservations on a physical memory against a slow model: all counts, the page table, every frame, after
 //! each operation of random programs.
 
-use crate::common::{Process, cases};
+use crate::common::Process;
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::FreeBsd;
 use pagewalk_mm::{FullMemoryAction, Superpage};
-use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::reservations::{Events, ReservationModel};
+use pagewalk_oracle::{Frames, cases};
 use pagewalk_trace::MappingKind::{Anonymous, File, SharedAnonymous};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

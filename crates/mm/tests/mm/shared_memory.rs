@@ -1,11 +1,12 @@
 //! Processes that share a physical memory: two processes behave like one process with the pages of both, under policies
 //! that look at one region at a time.
 
-use crate::common::{Process, cases};
+use crate::common::Process;
 use crate::physical_memory::{Op, act, op, policy};
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{Fixed, Policy};
 use pagewalk_mm::{Account, KernelCounts};
+use pagewalk_oracle::cases;
 use pagewalk_trace::MappingKind::Anonymous;
 use proptest::prelude::*;
 

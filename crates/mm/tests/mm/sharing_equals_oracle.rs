@@ -1,13 +1,13 @@
 //! Pages of files, of parents and of children, against a slow model: all counts, the whole page table, every frame,
 //! after each operation of random programs.
 
-use crate::common::{PAGE, Process, cases};
+use crate::common::{PAGE, Process};
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{Actions, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, Remap, Superpage, Vma};
-use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::sharing::{Area, Events, Kind, Sharing};
+use pagewalk_oracle::{Frames, cases};
 use pagewalk_trace::{FileIdentity, MappingKind};
 use proptest::prelude::*;
 use std::ops::Range;

@@ -13,6 +13,7 @@ mod common;
 use common::{PAGE, Process};
 use pagewalk_mm::ThpMode;
 use pagewalk_mm::promotion::{Khugepaged, Linux, LinuxSettings, MADV_COLLAPSE, SizeMode};
+use pagewalk_oracle::cases;
 use pagewalk_trace::MappingKind;
 use std::fmt;
 use std::fs;
@@ -329,7 +330,7 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
         Ok(ready) => ready,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    let cases = common::cases(50).into();
+    let cases = cases(50).into();
     let mut programs = examples();
     programs.extend((1..=cases).map(random_program));
     for _ in 0..5 {

@@ -11,11 +11,6 @@ use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpD
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
 
-/// Random cases per run: `usual`, unless `PAGEWALK_CASES` makes it a long one.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
-}
-
 /// Bytes of a base page.
 pub const PAGE: u64 = 4096;
 
