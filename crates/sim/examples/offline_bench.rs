@@ -14,7 +14,7 @@ use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{Arrangement, DesignSpec, HostKernel, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Item, Source, seconds_worked};
+use pagewalk_trace::{Analysis, Source, seconds_worked};
 use pagewalk_translate::MachineSpec;
 use std::error::Error;
 use std::fs::File;
@@ -31,13 +31,10 @@ fn pass(path: &str, design: DesignSpec) -> Result<(f64, u64, u64), Box<dyn Error
 }
 
 /// Plays the trace from its beginning.
-fn play(path: &str, to: &mut dyn Analysis) -> Result<(), Box<dyn Error>> {
+fn play(path: &str, mut to: &mut dyn Analysis) -> Result<(), Box<dyn Error>> {
     let mut source = Reader::new(File::open(path)?)?;
     while let Some(item) = source.next_item()? {
-        match item {
-            Item::Batch(batch) => to.on_batch(&batch),
-            Item::Event { at, event } => to.on_event(at, &event),
-        }
+        item.play(&mut to);
     }
     Ok(())
 }

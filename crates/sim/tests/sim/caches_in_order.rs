@@ -1,14 +1,14 @@
 //! TLBs and caches of memory count alike whatever lags behind: the pass, the system, and the system that looks each
 //! reference up. Blocks are short and on few lines, their sites in any order, and one array may serve fetches and data.
 
-use crate::random::{Random, cases};
+use crate::random::Random;
+use crate::stream::batch;
 use pagewalk_mm::Small;
+use pagewalk_oracle::cases;
 use pagewalk_sim::{DesignCounts, DesignSpec, NoObserver, Pass, System};
-use pagewalk_trace::{
-    Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, Span,
-};
+use pagewalk_trace::{Analysis, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, Span};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{Access, Kind, Size, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -103,16 +103,7 @@ fn check(seed: u64) {
                     .push(Ref::new(VirtAddr(page + random.of(&[0, 8, 0x40, 0x7c, 0xffc])), site.access));
             }
         }
-        let batch = Batch {
-            space: SpaceId(0),
-            thread: ThreadId(1),
-            first: RefIndex(refs),
-            first_instruction: instructions,
-            refs: &buffer.refs,
-            spans: &buffer.spans,
-            wide: false,
-            blocks: &blocks,
-        };
+        let batch = batch((refs, instructions), &buffer.refs, &buffer.spans, &blocks);
         refs += batch.refs.len() as u64;
         instructions += batch.instructions();
         for engine in [&mut pass as &mut dyn Analysis, &mut system, &mut slow] {

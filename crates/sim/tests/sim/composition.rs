@@ -4,19 +4,21 @@
 //! A single process with a kernel runs in a pass, everything else in the system engine, so each equality also compares
 //! the two engines.
 
-use crate::random::{self, Op, Program, Random, cases};
+use crate::random::{self, Op, Program, Random};
 use crate::sides;
 use crate::slow::feed;
+use crate::stream::{LOAD, one_block};
 use crate::systems::one_mapping;
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::{FullMemoryAction, MappingId, MemoryRules, OsKernel, OsSpec, Small, ThpMode};
+use pagewalk_oracle::cases;
 use pagewalk_sim::{
     Arrangement, DataSideTotals, DesignCounts, DesignSpec, FunctionWalks, Library, MappingCounts, PageWalks,
     Profile, ProgramFindings, Simulation, Structures, System, Waits, held_orders,
 };
-use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
+use pagewalk_trace::{Analysis, Event};
 use pagewalk_translate::{Asid, MachineSpec};
-use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
+use pagewalk_units::{RefIndex, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -339,16 +341,7 @@ fn check_together(seed: u64) {
 /// A program that loads from pages of an area, one after the other.
 fn loads(pages: impl Iterator<Item = u64>) -> Program {
     const AREA: u64 = 1 << 20;
-    let mut blocks = Dictionary::default();
-    let block = blocks.intern(Block {
-        instructions: Box::new([Instruction { address: VirtAddr(0x1000), length: 4 }]),
-        sites: Box::new([Site {
-            instruction: 0,
-            access: Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() },
-        }]),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, block) = one_block(0x1000, &[LOAD]);
     let run = |page: u64| Op::Run { block, addresses: vec![(AREA + page) << 12] };
     let map = Op::Map { start: AREA, pages: 64, anonymous: true };
     Program { thread: ThreadId(1), blocks, ops: std::iter::once(map).chain(pages.map(run)).collect() }

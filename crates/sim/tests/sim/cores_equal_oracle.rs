@@ -3,15 +3,16 @@
 
 use crate::equal;
 use crate::random;
-use crate::random::{Op, Program, Random, cases};
+use crate::random::{Op, Program, Random};
 use crate::slow::{Slow, feed};
+use crate::stream::{LOAD, one_block};
 use crate::systems::{Systems, one_mapping};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::{Machine, Paging};
+use pagewalk_oracle::{Machine, Paging, cases};
 use pagewalk_sim::{DesignSpec, Library, Pass, System};
-use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Instruction, Site};
+use pagewalk_trace::Analysis;
 use pagewalk_translate::{MachineSpec, WalkerSpec};
-use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::ThreadId;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -186,17 +187,7 @@ fn a_number_given_again_brings_no_time_with_it() {
                    serves = [\"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\n\
                    [walker]\nkind = \"radix\"\nlevels = 4\n[cost]\nwalk_reference = 20\n";
     let machine = MachineSpec::from_toml("m.toml", machine).unwrap();
-    let mut blocks = Dictionary::default();
-    let load = blocks.intern(Block {
-        instructions: [Instruction { address: VirtAddr(1 << 40), length: 4 }].into(),
-        sites: [Site {
-            instruction: 0,
-            access: Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() },
-        }]
-        .into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, load) = one_block(1 << 40, &[LOAD]);
     let read = |page: u64| Op::Run { block: load, addresses: vec![page << 12] };
     let map = |start: u64, anonymous: bool| Op::Map { start, pages: 1, anonymous };
     let [p, q, r, s, t] = [1, 2, 3, 4, 5].map(|block: u64| block * 512);
@@ -230,14 +221,7 @@ fn a_number_given_again_brings_no_time_with_it() {
 fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
     let mut machine = Library::get("skylake_sp").unwrap();
     (machine.cost.walk_reference, machine.cost.l2_hit) = (u64::MAX / 2, u64::MAX);
-    let mut blocks = Dictionary::default();
-    let word = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
-    let block = blocks.intern(Block {
-        instructions: [Instruction { address: VirtAddr(0x1000), length: 4 }].into(),
-        sites: [Site { instruction: 0, access: word }; 2].into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, block) = one_block(0x1000, &[LOAD; 2]);
     let mut pass = Pass::with_cores(vec![DesignSpec::new(&machine, Arc::new(Small))], 2).unwrap();
     for core in 0..2 {
         // A walk of each core, and a hit of the second level by what the fetch has brought there.

@@ -1,12 +1,12 @@
 //! Data sides with ranges, coalescing and ways that are switched off, against the slow model of `oracle`: every
 //! counter, on random machines together, and streams with maps, unmaps and changes of rights.
 
-use crate::random::{self, ALL, NONE, Op, Program, Random, cases};
+use crate::random::{self, ALL, NONE, Op, Program, Random};
 use crate::sides::machine;
 use crate::slow::feed;
 use pagewalk_mm::frames::MAX_ORDER;
 use pagewalk_mm::{AddressSpace, Change, HugeAdvice, Thp, ThpMode};
-use pagewalk_oracle::{Frames, data_side as oracle};
+use pagewalk_oracle::{Frames, cases, data_side as oracle};
 use pagewalk_sim::{DataSideTotals, DataSides, DesignSpec, RangeTotals, System};
 use pagewalk_trace::{MappingKind, Protection};
 use pagewalk_translate::{

@@ -2,11 +2,12 @@
 
 use crate::random::{Op, Program, Random};
 use crate::slow;
+use crate::stream::{LOAD, one_block};
 use pagewalk_mm::{Everything, PageSizePolicy, Small};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError, System};
-use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
+use pagewalk_trace::Dictionary;
 use pagewalk_translate::{Asid, MachineSpec, MissClass};
-use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::{BlockId, ThreadId};
 use std::sync::Arc;
 
 /// A machine that translates only data, by a TLB with this number of address-space identifiers.
@@ -22,16 +23,7 @@ fn pass(asids: u32, policy: Arc<dyn PageSizePolicy>) -> Result<Pass, PassError> 
 
 /// One load.
 fn code() -> (Dictionary, BlockId) {
-    let mut blocks = Dictionary::default();
-    let instructions = [Instruction { address: VirtAddr(0x10_0000), length: 4 }];
-    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
-    let block = blocks.intern(Block {
-        instructions: instructions.into(),
-        sites: [Site { instruction: 0, access }].into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
-    (blocks, block)
+    one_block(0x10_0000, &[LOAD])
 }
 
 /// Walks by data of each step: a space and what it does. `load` loads from page 0x400.

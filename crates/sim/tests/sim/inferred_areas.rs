@@ -1,13 +1,14 @@
 //! Kernels on streams without mappings: areas that are inferred count like the same areas mapped by the program, whose
 //! counts equal the oracle's (`kernels_equal_oracle.rs`).
 
-use crate::random::{self, Op, Program, Random, cases};
+use crate::random::{self, Op, Program, Random};
 use crate::slow::feed;
 use pagewalk_mm::promotion::{ApproxOnline, Asap, BreakEven, Policy};
 use pagewalk_mm::{AreaMode, AreaRules, InferredAreas, Kernel, KernelCosts, Small, Thp, ThpMode};
+use pagewalk_oracle::cases;
 use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Library, Simulation};
 use pagewalk_trace::pwt::{Reader, Writer};
-use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Item, Origin, Site, Source, StreamHeader};
+use pagewalk_trace::{Block, BlockEnd, Dictionary, Origin, Site, Source, StreamHeader};
 use pagewalk_units::{Access, Kind, PageSize, Size, ThreadId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -37,10 +38,7 @@ fn designs() -> Vec<DesignSpec> {
 fn counts(designs: Vec<DesignSpec>, mut source: impl Source) -> Vec<DesignCounts> {
     let mut pass = Simulation::new(designs, &Arrangement::default()).unwrap();
     while let Some(item) = source.next_item().unwrap() {
-        match item {
-            Item::Batch(batch) => pass.on_batch(&batch),
-            Item::Event { at, event } => pass.on_event(at, &event),
-        }
+        item.play(&mut pass);
     }
     pass.finish()
 }

@@ -1,13 +1,11 @@
 //! Checks of Karakostas 2016 on small programs made up page by page: ranges against pages, and against the whole pass.
 
+use crate::stream::{LOAD, Numbers, batch, map, one_block};
 use pagewalk_mm::{Small, Thp, ThpMode};
 use pagewalk_sim::{DataSideTotals, DataSides, DesignCounts, DesignSpec, Library, NoObserver, Pass};
-use pagewalk_trace::{
-    Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Ref,
-    Site, Span,
-};
+use pagewalk_trace::{Analysis, Ref, Span};
 use pagewalk_translate::{DataSideSpec, MachineSpec, RangeBacking};
-use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{RefIndex, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,37 +24,14 @@ fn changed(name: &str, change: impl Fn(&mut DataSideSpec)) -> MachineSpec {
 /// Maps areas, and loads from each of `pages` by a separate instruction.
 fn feed(analysis: &mut dyn Analysis, areas: &[Range<u64>], pages: &[u64]) {
     for area in areas {
-        let mapping = Mapping {
-            start: VirtAddr(area.start << 12),
-            bytes: (area.end - area.start) << 12,
-            protection: Protection { read: true, write: true, execute: false },
-            kind: MappingKind::Anonymous,
-            file: None,
-            page_bytes: 4096,
-        };
-        analysis.on_event(RefIndex(0), &Event::Map(mapping));
+        analysis.on_event(RefIndex(0), &map(area.start << 12, (area.end - area.start) << 12, 4096));
     }
-    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).expect("a size") };
-    let mut blocks = Dictionary::default();
-    let block = blocks.intern(Block {
-        instructions: [Instruction { address: VirtAddr(0x1000), length: 4 }].into(),
-        sites: [Site { instruction: 0, access }].into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, block) = one_block(0x1000, &[LOAD]);
     for (number, pages) in pages.chunks(1000).enumerate() {
-        let refs: Vec<Ref> = pages.iter().map(|page| Ref::new(VirtAddr(page << 12), access)).collect();
+        let refs: Vec<Ref> = pages.iter().map(|page| Ref::new(VirtAddr(page << 12), LOAD)).collect();
         let spans: Vec<Span> = (0..refs.len()).map(|first| Span { block, first: first as u32 }).collect();
-        analysis.on_batch(&Batch {
-            space: SpaceId(0),
-            thread: ThreadId(1),
-            first: RefIndex(number as u64 * 1000),
-            first_instruction: number as u64 * 1000,
-            refs: &refs,
-            spans: &spans,
-            wide: false,
-            blocks: &blocks,
-        });
+        let before = number as u64 * 1000;
+        analysis.on_batch(&batch((before, before), &refs, &spans, &blocks));
     }
 }
 
@@ -71,12 +46,9 @@ fn simulated(machines: &[MachineSpec], areas: &[Range<u64>], pages: &[u64]) -> V
 fn program(areas: u64, length: u64) -> (Vec<Range<u64>>, Vec<u64>) {
     let areas: Vec<Range<u64>> =
         (0..areas).map(|i| (1 + 3 * i) << 12..((1 + 3 * i) << 12) + length).collect();
-    let mut state = 7_u64;
-    let mut draw = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % n
-    };
-    let pages = (0..60_000).map(|_| areas[draw(areas.len() as u64) as usize].start + draw(length)).collect();
+    let mut random = Numbers(7);
+    let mut page = || areas[random.below(areas.len() as u64) as usize].start + random.below(length);
+    let pages = (0..60_000).map(|_| page()).collect();
     (areas, pages)
 }
 

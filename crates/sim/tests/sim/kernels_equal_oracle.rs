@@ -5,7 +5,7 @@
 use crate::equal;
 use crate::promoting::{SlowKernel, watched};
 use crate::random;
-use crate::random::{ALL, Op, Program, Random, cases};
+use crate::random::{ALL, Op, Program, Random};
 use crate::slow::feed;
 use crate::systems::Systems;
 use pagewalk_mm::frames::{Buddy, Frame};
@@ -14,9 +14,9 @@ use pagewalk_mm::promotion::{
     ThrottleLimits,
 };
 use pagewalk_mm::{Account, FullMemoryAction, Kernel, KernelCosts, MemoryRules, OomKill};
-use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::miss_policies::{self, MissPolicyModel};
+use pagewalk_oracle::{Frames, cases};
 use pagewalk_sim::{Arrangement, DesignSpec, KernelTotals, Simulation};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction};
 use pagewalk_translate::MachineSpec;

@@ -2,11 +2,11 @@
 
 use crate::random::{Op, Program, Random};
 use crate::slow;
+use crate::stream::{LOAD, one_block};
 use pagewalk_mm::Small;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError};
-use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::ThreadId;
 use std::sync::Arc;
 
 fn machine(base: &str) -> MachineSpec {
@@ -24,16 +24,8 @@ fn design(machine: MachineSpec) -> DesignSpec {
 
 /// Pages touched and walks by data, after these operations. `Run` loads the byte at its address.
 fn counts(base: &str, ops: &[(&str, u64, u64)]) -> (u64, u64) {
-    let mut blocks = Dictionary::default();
     // Code far from the data: one more page.
-    let instructions = [Instruction { address: VirtAddr(0x10_0000), length: 4 }];
-    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
-    let block = blocks.intern(Block {
-        instructions: instructions.into(),
-        sites: [Site { instruction: 0, access }].into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, block) = one_block(0x10_0000, &[LOAD]);
     let op = |&(what, start, pages): &(&str, u64, u64)| match what {
         "map" => Op::Map { start, pages, anonymous: true },
         "map shared" => Op::Map { start, pages, anonymous: false },

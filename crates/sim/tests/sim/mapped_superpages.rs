@@ -1,9 +1,10 @@
 //! Superpages where page tables are mapped: a superpage has a PTE for each of its base pages, and takes one slot.
 
 use crate::composition::kernels;
-use crate::random::{self, Random, cases};
+use crate::random::{self, Random};
 use crate::slow::feed;
 use pagewalk_mm::{Thp, ThpMode};
+use pagewalk_oracle::cases;
 use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Simulation};
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;

@@ -2,13 +2,13 @@
 
 use crate::random::{Op, Program, Random};
 use crate::slow::{self, Slow};
+use crate::stream::{LOAD, one_block};
 use crate::systems::Systems;
 use pagewalk_mm::{Thp, ThpMode};
 use pagewalk_oracle::Paging;
 use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass};
-use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::ThreadId;
 use std::sync::Arc;
 
 /// First page of a block of 2 MiB, the first of three that are mapped.
@@ -17,14 +17,7 @@ const FIRST: u64 = 1 << 20;
 /// A program that maps three blocks and then does this. `load` loads from a page, counted from the first; `file` maps
 /// pages of a file to read them.
 fn program(ops: &[(&str, u64, u64)]) -> Program {
-    let mut blocks = Dictionary::default();
-    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
-    let block = blocks.intern(Block {
-        instructions: [Instruction { address: VirtAddr(0x10_0000), length: 4 }].into(),
-        sites: [Site { instruction: 0, access }].into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, block) = one_block(0x10_0000, &[LOAD]);
     let op = |&(what, page, pages): &(&str, u64, u64)| {
         let start = FIRST + page;
         match what {

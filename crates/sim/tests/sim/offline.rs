@@ -1,15 +1,16 @@
 //! Compares OFFLINE with policies that do not know the future, on random small programs: it is greedy, but so close to
 //! the optimum that hardly any policy is better. In arrangements, equalities hold.
 
-use crate::random::{Random, cases};
+use crate::random::Random;
 use crate::stream::{Stream, cost};
 use pagewalk_mm::promotion::{
     ApproxOnline, Asap, AsapShare, BreakEven, ChoicesPerReplay, ChosenSuperpages, Fixed, OfflineSettings,
     Online, Policy,
 };
 use pagewalk_mm::{Kernel, KernelCosts, Superpage};
+use pagewalk_oracle::cases;
 use pagewalk_sim::{Arrangement, DesignSpec, OfflineResult, Replay, Simulation, Structures, offline};
-use pagewalk_trace::{Analysis, Interleave, Item, Turns};
+use pagewalk_trace::{Interleave, Turns};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::PageSize;
 use std::convert::Infallible;
@@ -150,10 +151,7 @@ fn play(streams: &[Stream], quantum: u64, to: &mut Simulation) {
             to.switch_to(Asid::new(stream as u32).unwrap());
             runs = Some(stream);
         }
-        match item {
-            Item::Batch(batch) => to.on_batch(&batch),
-            Item::Event { at, event } => to.on_event(at, &event),
-        }
+        item.play(to);
     }
 }
 

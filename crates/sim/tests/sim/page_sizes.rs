@@ -5,16 +5,14 @@
 //! page at once), and of a server that waits for requests (openjdk/jdk pull request 14919: `khugepaged` makes huge
 //! pages of stacks that nobody has filled).
 
+use crate::stream::{LOAD, batch, map, one_block};
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{
     Alternative, AlternativeKind, Arrangement, DesignSpec, Library, Profile, Simulation, held_orders,
 };
-use pagewalk_trace::{
-    Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Ref,
-    Site, Span, ThpDisable,
-};
+use pagewalk_trace::{Analysis, Dictionary, Event, Ref, Span, ThpDisable};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{Access, BlockId, Kind, RefIndex, VirtAddr};
 
 const MIB: u64 = 1 << 20;
 /// Where data lie.
@@ -31,14 +29,7 @@ struct Stores {
 
 impl Stores {
     fn new() -> Stores {
-        let mut blocks = Dictionary::default();
-        let access = Access { kind: Kind::Store, size: Size::of_bytes(8).expect("a size") };
-        let block = blocks.intern(Block {
-            instructions: [Instruction { address: VirtAddr(CODE), length: 4 }].into(),
-            sites: [Site { instruction: 0, access }].into(),
-            code: Box::default(),
-            end: BlockEnd::Jump,
-        });
+        let (blocks, block) = one_block(CODE, &[Access { kind: Kind::Store, ..LOAD }]);
         Stores { blocks, block, references: 0 }
     }
 
@@ -50,30 +41,9 @@ impl Stores {
             (0..rounds).flat_map(|_| round.clone()).map(|at| Ref::new(VirtAddr(at), access)).collect();
         let spans: Vec<Span> =
             (0..refs.len() as u32).map(|first| Span { block: self.block, first }).collect();
-        analysis.on_batch(&Batch {
-            space: SpaceId(0),
-            thread: ThreadId(1),
-            first: RefIndex(self.references),
-            first_instruction: self.references,
-            refs: &refs,
-            spans: &spans,
-            wide: false,
-            blocks: &self.blocks,
-        });
+        analysis.on_batch(&batch((self.references, self.references), &refs, &spans, &self.blocks));
         self.references += refs.len() as u64;
     }
-}
-
-fn map(start: u64, bytes: u64, page_bytes: u64) -> Event {
-    let protection = Protection { read: true, write: true, execute: false };
-    Event::Map(Mapping {
-        start: VirtAddr(start),
-        bytes,
-        protection,
-        kind: MappingKind::Anonymous,
-        file: None,
-        page_bytes,
-    })
 }
 
 fn tell(analysis: &mut impl Analysis, event: Event) {

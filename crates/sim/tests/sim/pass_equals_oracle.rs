@@ -4,12 +4,12 @@
 
 use crate::equal;
 use crate::random;
-use crate::random::{Op, Program, Random, cases};
+use crate::random::{Op, Program, Random};
 use crate::siblings::sibling;
 use crate::slow::{Slow, feed};
 use crate::systems::{Systems, one_mapping};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::Paging;
+use pagewalk_oracle::{Paging, cases};
 use pagewalk_setassoc::RelevantHits;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;

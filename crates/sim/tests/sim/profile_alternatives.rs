@@ -2,15 +2,16 @@
 //! design until they diverge, alternatives that begin in mid-run, and the family of sizes.
 
 use crate::random;
-use crate::random::{Op, Program, Random, cases};
+use crate::random::{Op, Program, Random};
 use crate::slow::{Slow, feed};
+use crate::stream::{LOAD, one_block};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::Paging;
+use pagewalk_oracle::{Paging, cases};
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_sim::{Alternative, AlternativeKind, CacheCosts, DesignSpec, NoObserver, Pass, Profile};
-use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
+use pagewalk_trace::{Analysis, Event};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
+use pagewalk_units::{RefIndex, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -199,14 +200,7 @@ const B: u64 = 1 << 21;
 /// A profile with alternatives in which the kernel has backed [`A`] by a huge page, of which one page was touched, and
 /// split it as another was discarded; then pages of these numbers are loaded from.
 fn split_then(mode: ThpMode, pages: &[u64]) -> Profile {
-    let mut blocks = Dictionary::default();
-    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
-    let block = blocks.intern(Block {
-        instructions: [Instruction { address: VirtAddr(0x10_0000), length: 4 }].into(),
-        sites: [Site { instruction: 0, access }].into(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let (blocks, block) = one_block(0x10_0000, &[LOAD]);
     let load = |&page: &u64| Op::Run { block, addresses: vec![page << 12] };
     let map = |start: u64| Op::Map { start, pages: 512, anonymous: true };
     let program = |ops| Program { thread: ThreadId(1), blocks: blocks.clone(), ops };

@@ -1,10 +1,11 @@
 //! Misses in caches by page and by instruction add up to those that the caches count.
 
 use crate::random;
-use crate::random::{Random, cases};
+use crate::random::Random;
 use crate::slow::feed;
 use pagewalk_cache::{CacheSpec, Requester, StoreRule};
 use pagewalk_mm::ThpMode;
+use pagewalk_oracle::cases;
 use pagewalk_setassoc::Geometry;
 use pagewalk_sim::{Arrangement, DesignCounts, HostKernel, Library, Profile, Simulation, Waits};
 use pagewalk_translate::MachineSpec;

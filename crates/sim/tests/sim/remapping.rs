@@ -1,7 +1,7 @@
 //! Where pages lie in physical memory, and policies that move them: findings of Romer's thesis (1998) on small
 //! synthetic programs, and equalities. Tests are named after the targets.
 
-use crate::stream::{Stream, spent};
+use crate::stream::{Numbers, Stream, spent};
 use pagewalk_mm::{Account, KernelCounts, OsSpec};
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -95,12 +95,8 @@ fn beside_a_policy_in_the_caches_repetitions_count_as_lookups_do() {
     let text = include_str!("../../../../machines/romer_remapping.toml");
     let text = text.replacen("size = \"8K\"", "size = \"64\"", 1);
     let machine = MachineSpec::from_toml("two.toml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let mut state = 7u64;
-    let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % 300
-    };
-    let pages = (0..20_000).map(|n| if n % 3 == 0 { next() } else { n % 2 * 128 }).collect();
+    let mut random = Numbers(7);
+    let pages = (0..20_000).map(|n| if n % 3 == 0 { random.below(300) } else { n % 2 * 128 }).collect();
     let stream = Stream { instructions: 40, ..Stream::new(pages) };
     for recoloring in [
         "policy=cml,recoloring.interrupt_at=4,recoloring.interrupt_cycles=4000,recoloring.target=coldest-ref",
@@ -188,12 +184,8 @@ fn u10_one_mapping_misses_the_tlb_and_the_other_the_cache() {
 /// Pages in the order of their addresses have frames in the same sets as their virtual addresses have.
 #[test]
 fn page_coloring_of_one_process_counts_like_virtual_addresses() {
-    let mut state = 7u64;
-    let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % 700
-    };
-    let stream = Stream::new((0..30_000).map(|_| next()).collect());
+    let mut random = Numbers(7);
+    let stream = Stream::new((0..30_000).map(|_| random.below(700)).collect());
     let machine = workstation();
     let plain = under(&stream, &machine, "fixed:page=8K");
     let placed = under(&stream, &machine, "fixed:page=8K,placement.policy=page-coloring");
@@ -239,15 +231,11 @@ fn a_page_of_a_superpage_moves_to_and_fro_until_a_cap_ends_it() {
         .replace("base = \"8K\"", "base = \"4K\"\nhuge = \"1M\"")
         .replace("[\"8K\"]", "[\"4K\", \"1M\"]");
     let machine = MachineSpec::from_toml("two.toml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let mut state = 7u64;
-    let mut scattered = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % 256
-    };
+    let mut random = Numbers(7);
     const ROUNDS: u64 = 8;
     let mut pages = Vec::new();
     for _ in 0..ROUNDS {
-        pages.extend((0..4000).map(|_| scattered()));
+        pages.extend((0..4000).map(|_| random.below(256)));
         pages.extend((0..2000).map(|n| n % 2 * 128));
     }
     let stream = Stream::new(pages);

@@ -1,7 +1,7 @@
 //! Findings of Romer's thesis (1998) that any faithful simulator must reproduce, on small synthetic programs. Tests are
 //! named after the targets.
 
-use crate::stream::{Stream, cost, spent};
+use crate::stream::{Numbers, Stream, cost, spent};
 use pagewalk_mm::promotion::{
     ApproxOnline, Asap, BreakEven, Fixed, OfflineSettings, Online, Policy, Throttle, ThrottleLimits,
 };
@@ -52,12 +52,8 @@ fn strided_sweeps(mib: u64, loads: u64) -> Stream {
 }
 
 fn scattered(pages: u64, loads: u64) -> Stream {
-    let mut state = 1998u64;
-    let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % pages
-    };
-    Stream::new((0..loads).map(|_| next()).collect())
+    let mut random = Numbers(1998);
+    Stream::new((0..loads).map(|_| random.below(pages)).collect())
 }
 
 /// Various programs, by name: some that benefit from superpages and some that do not.

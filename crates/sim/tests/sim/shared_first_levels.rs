@@ -2,10 +2,11 @@
 //! some of which begin in mid-run.
 
 use crate::random;
-use crate::random::{Program, Random, cases};
+use crate::random::{Program, Random};
 use crate::slow::feed;
 use pagewalk_cache::{Requester, StoreRule, shares_first_level};
 use pagewalk_mm::{Everything, OsSpec, PageSizePolicy, Small, ThpMode};
+use pagewalk_oracle::cases;
 use pagewalk_sim::{Alternative, AlternativeKind, DesignSpec, Library, NoObserver, Pass, Profile};
 use pagewalk_trace::Analysis;
 use pagewalk_translate::{Asid, MachineSpec};

@@ -5,7 +5,7 @@
 
 use crate::equal;
 use crate::random;
-use crate::random::{ALL, Op, Program, Random, cases};
+use crate::random::{ALL, Op, Program, Random};
 use crate::slow::{Slow, feed};
 use crate::systems::Systems;
 use pagewalk_mm::frames::{Buddy, Frame};
@@ -13,7 +13,7 @@ use pagewalk_mm::promotion::Fixed;
 use pagewalk_mm::{FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, MemoryRules, Small};
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::sharing::{Area, Events, Kind as Made, Sharing};
-use pagewalk_oracle::{Frames, Paging};
+use pagewalk_oracle::{Frames, Paging, cases};
 use pagewalk_sim::{DesignCounts, DesignSpec, NoObserver, Pass};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind};
 use pagewalk_translate::MachineSpec;

@@ -3,11 +3,11 @@
 
 use crate::equal;
 use crate::random;
-use crate::random::{Op, Pages, Program, Random, cases};
+use crate::random::{Op, Pages, Program, Random};
 use crate::slow::{Slow, feed};
 use crate::systems::Systems;
 use pagewalk_mm::Small;
-use pagewalk_oracle::Paging;
+use pagewalk_oracle::{Paging, cases};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::ThreadId;

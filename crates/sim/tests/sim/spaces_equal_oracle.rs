@@ -3,12 +3,12 @@
 
 use crate::equal;
 use crate::random;
-use crate::random::{Program, Random, cases};
+use crate::random::{Program, Random};
 use crate::siblings::sibling;
 use crate::slow::{Slow, feed};
 use crate::systems::{Systems, one_mapping};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::Paging;
+use pagewalk_oracle::{Paging, cases};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass, SpaceCounts};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::ThreadId;

@@ -1,31 +1,17 @@
 //! Programs in an operating system: references of the kernel and of servers come at the right places, and do not change
 //! the programs' counters.
 
+use crate::stream::{LOAD, Numbers, batch, block};
 use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_mm::{OsKernel, OsSpec, Small, ThpMode};
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, HostKernel, Simulation, StructureCounts, Structures, held_orders,
 };
-use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
+use pagewalk_trace::{Analysis, Dictionary, Event, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec};
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{RefIndex, VirtAddr};
 use std::sync::Arc;
 
-/// Numbers that look random: Knuth's linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
-const ACCESS: Access = Access { kind: Kind::Load, size: Size::from_code(3) };
 const READ: u32 = 0;
 /// `getuid`: of no class of its own.
 const OTHER: u32 = 102;
@@ -60,15 +46,9 @@ struct Held {
 
 impl Held {
     fn load(&mut self, page: u64, instructions: usize) {
-        let instruction = |n| Instruction { address: VirtAddr(0x1000 + n as u64), length: 1 };
-        let block: BlockId = self.blocks.intern(Block {
-            instructions: (0..instructions).map(instruction).collect(),
-            sites: [Site { instruction: 0, access: ACCESS }].into(),
-            code: Box::default(),
-            end: BlockEnd::Jump,
-        });
+        let block = self.blocks.intern(block((0..instructions).map(|n| 0x1000 + 4 * n as u64), &[LOAD]));
         self.spans.push(Span { block, first: self.refs.len() as u32 });
-        self.refs.push(Ref::new(VirtAddr(page << 12), ACCESS));
+        self.refs.push(Ref::new(VirtAddr(page << 12), LOAD));
         self.instructions += instructions as u64;
     }
 
@@ -76,16 +56,7 @@ impl Held {
         if self.spans.is_empty() {
             return;
         }
-        analysis.on_batch(&Batch {
-            space: SpaceId(0),
-            thread: ThreadId(1),
-            first: RefIndex(self.before.0),
-            first_instruction: self.before.1,
-            refs: &self.refs,
-            spans: &self.spans,
-            wide: false,
-            blocks: &self.blocks,
-        });
+        analysis.on_batch(&batch(self.before, &self.refs, &self.spans, &self.blocks));
         self.before.0 += self.refs.len() as u64;
         self.before.1 += std::mem::take(&mut self.instructions);
         self.refs.clear();
@@ -215,8 +186,8 @@ fn the_kernels_pages_are_not_flushed() {
 }
 
 /// A program with calls at random places.
-fn program(random: &mut Random) -> Vec<Act> {
-    let act = |random: &mut Random| match random.below(12) {
+fn program(random: &mut Numbers) -> Vec<Act> {
+    let act = |random: &mut Numbers| match random.below(12) {
         0 => Call(random.below(300) as u32),
         1 => Call(READ),
         2 => Call(OTHER),
@@ -230,7 +201,7 @@ fn batches_make_no_difference() {
     for name in Structures::names() {
         let mut structure = Structures::get(name).unwrap();
         structure.kernel.tick_instructions = 50;
-        let mut random = Random::new(7);
+        let mut random = Numbers(7);
         for (entries, asids) in [(4, 0), (16, 2), (16, 64)] {
             let (machine, acts) = (machine(entries, asids), program(&mut random));
             let whole = run(&machine, Some(&structure), &acts, usize::MAX);
@@ -244,7 +215,7 @@ fn batches_make_no_difference() {
 /// Engines on threads have the structure for themselves, and count as each does alone.
 #[test]
 fn threads_make_no_difference() {
-    let mut random = Random::new(11);
+    let mut random = Numbers(11);
     let mut structure = Structures::get("mach3").unwrap();
     structure.kernel.tick_instructions = 50;
     let (plain, acts) = (machine(16, 2), program(&mut random));
@@ -269,7 +240,7 @@ fn threads_make_no_difference() {
 
 #[test]
 fn programs_count_as_without() {
-    let mut random = Random::new(3);
+    let mut random = Numbers(3);
     let acts = program(&mut random);
     let machine = machine(16, 64);
     let (alone, none) = run(&machine, None, &acts, 50);
@@ -290,7 +261,7 @@ fn programs_count_as_without() {
 #[test]
 fn walks_are_charged_to_who_makes_them() {
     let structure = Structures::get("mach3").unwrap();
-    let acts = program(&mut Random::new(5));
+    let acts = program(&mut Numbers(5));
     let host = HostKernel::new(ThpMode::Never);
     let arrangement = Arrangement { structure: Some(structure), ..Arrangement::default() };
     let mut system = Simulation::new(vec![host.design(&machine(16, 64))], &arrangement).unwrap();

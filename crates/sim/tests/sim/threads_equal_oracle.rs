@@ -1,10 +1,10 @@
 //! Counts by thread against the slow models of `oracle`, which tell of each reference whether it walked: on one core by
 //! the profile, on one or several by an experiment.
 
-use crate::random::{Op, Program, Random, cases};
+use crate::random::{Op, Program, Random};
 use crate::slow::{Slow, feed};
 use pagewalk_mm::{Small, ThpMode};
-use pagewalk_oracle::Paging;
+use pagewalk_oracle::{Paging, cases};
 use pagewalk_sim::{
     Arrangement, DesignSpec, FunctionWalks, GroupCounts, HeatMap, Profile, ProgramFindings, Simulation,
     SpaceCounts,

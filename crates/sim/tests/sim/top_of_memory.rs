@@ -2,27 +2,20 @@
 
 use crate::random::{Op, Program, Random};
 use crate::slow;
+use crate::stream::{LOAD, block};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Library, NoObserver, Pass, Simulation, TrapSpec};
-use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Ref, Site};
+use pagewalk_trace::{Dictionary, Ref};
 use pagewalk_translate::{MissClass, NestedMisses};
-use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::ThreadId;
 use std::sync::Arc;
 
 /// The page of code that old kernels have at the same place in every program.
 const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
 
-/// Runs a block of the instructions at these addresses, the last of which loads words.
+/// Runs a block of the instructions at these addresses, the first of which loads words.
 fn run(blocks: &mut Dictionary, instructions: &[u64], loads: &[u64]) -> Op {
-    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
-    let site = Site { instruction: instructions.len().saturating_sub(1) as u16, access };
-    let instruction = |&address: &u64| Instruction { address: VirtAddr(address), length: 4 };
-    let block: BlockId = blocks.intern(Block {
-        instructions: instructions.iter().map(instruction).collect(),
-        sites: loads.iter().map(|_| site).collect(),
-        code: Box::default(),
-        end: BlockEnd::Jump,
-    });
+    let block = blocks.intern(block(instructions.iter().copied(), &vec![LOAD; loads.len()]));
     Op::Run { block, addresses: loads.to_vec() }
 }
 

@@ -1,18 +1,20 @@
 //! Trap-driven simulation against full simulation, count for count: random machines on random hosts, streams of several
 //! address spaces with pages of the kernel and unmaps.
 
-use crate::random::{self, Program, Random, cases};
+use crate::random::{self, Program, Random};
 use crate::slow::feed;
+use crate::stream::{batch, block};
 use pagewalk_mm::Small;
+use pagewalk_oracle::cases;
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, Library, NoObserver, Pass, Simulation, Structures, TrapSpec,
 };
-use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Ref, Site, Span};
+use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Ref, Span};
 use pagewalk_translate::{
     Asid, MachineSpec, MissClass, NestedMisses, RefillRequest, SoftwareCounts, SoftwareMmu, SoftwareSpec,
     TrapDriven,
 };
-use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -202,24 +204,10 @@ fn references_without_code_are_taken() {
     let machine = Library::get("mips_r2000").unwrap();
     let mut blocks = Dictionary::default();
     let access = Access { kind: Kind::Load, size: Size::of_bytes(4).unwrap() };
-    let block = blocks.intern(Block {
-        instructions: Box::default(),
-        sites: vec![Site { instruction: 0, access }; 3].into(),
-        code: Box::default(),
-        end: BlockEnd::Other,
-    });
+    let block = blocks.intern(Block { end: BlockEnd::Other, ..block([], &[access; 3]) });
     let spans: Vec<Span> = (0..100).map(|n| Span { block, first: 3 * n }).collect();
     let refs: Vec<Ref> = (0..300).map(|n: u64| Ref::new(VirtAddr((n * 7 % 90) << 22), access)).collect();
-    let batch = Batch {
-        space: SpaceId(0),
-        thread: ThreadId(1),
-        first: RefIndex(0),
-        first_instruction: 0,
-        refs: &refs,
-        spans: &spans,
-        wide: false,
-        blocks: &blocks,
-    };
+    let batch = batch((0, 0), &refs, &spans, &blocks);
     let mut engine = Simulation::new(vec![trapped(&machine, 64)], &Arrangement::default()).unwrap();
     engine.on_batch(&batch);
     let mut pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();

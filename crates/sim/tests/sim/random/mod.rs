@@ -6,33 +6,19 @@ use pagewalk_trace::{
     ThpDisable,
 };
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::{Access, BlockId, Draws, Kind, Size, ThreadId, VirtAddr};
 use std::collections::BTreeMap;
 
-/// Random programs per run: `usual`, unless `PAGEWALK_CASES` makes it a long one.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone)]
-pub struct Random(u64);
+pub struct Random(Draws);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Random(Draws::new(seed))
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.0.draw() % n
     }
 
     pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {

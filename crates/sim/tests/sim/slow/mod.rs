@@ -201,38 +201,21 @@ impl Slow {
                 }
             }
             Op::Map { start, pages, anonymous } => {
-                let before = self.mapped_pieces(*start..start + pages);
-                for vpn in *start..start + pages {
-                    self.kernel.mapped.insert(vpn, *anonymous);
-                    self.kernel.hugetlb.remove(&vpn);
-                    self.kernel.advice.remove(&vpn);
-                    self.kernel.rights.remove(&vpn);
-                    self.kernel.files.remove(&vpn);
-                }
+                let before = self.map(*start..start + pages, *anonymous);
                 self.drop_pieces(before, true);
             }
             Op::MapHuge { start, pages, page } => {
-                let before = self.mapped_pieces(*start..start + pages);
-                for vpn in *start..start + pages {
-                    self.kernel.mapped.insert(vpn, false);
-                    self.kernel.hugetlb.insert(vpn, *page);
-                    self.kernel.advice.remove(&vpn);
-                    self.kernel.rights.remove(&vpn);
-                    self.kernel.files.remove(&vpn);
-                }
+                let before = self.map(*start..start + pages, false);
+                self.kernel.hugetlb.extend((*start..start + pages).map(|vpn| (vpn, *page)));
                 self.drop_pieces(before, true);
             }
             Op::Forbid(mode) => self.kernel.forbidden = *mode,
             Op::MapFile { start, pages, file, offset, rights } => {
-                let before = self.mapped_pieces(*start..start + pages);
+                let before = self.map(*start..start + pages, false);
                 for vpn in *start..start + pages {
-                    self.kernel.mapped.insert(vpn, false);
-                    self.kernel.hugetlb.remove(&vpn);
-                    self.kernel.advice.remove(&vpn);
                     self.kernel.rights.insert(vpn, *rights);
-                    self.kernel.files.insert(vpn, (*file, offset + vpn - start));
-                    if rights & 2 != 0 {
-                        self.kernel.files.remove(&vpn);
+                    if rights & 2 == 0 {
+                        self.kernel.files.insert(vpn, (*file, offset + vpn - start));
                     }
                 }
                 self.drop_pieces(before, true);
@@ -268,6 +251,19 @@ impl Slow {
                 self.drop_pieces(others, false);
             }
         }
+    }
+
+    /// Maps these pages in place of what was there; returns the pieces that were mapped.
+    fn map(&mut self, range: std::ops::Range<u64>, anonymous: bool) -> Vec<std::ops::Range<u64>> {
+        let before = self.mapped_pieces(range.clone());
+        for vpn in range {
+            self.kernel.mapped.insert(vpn, anonymous);
+            self.kernel.hugetlb.remove(&vpn);
+            self.kernel.advice.remove(&vpn);
+            self.kernel.rights.remove(&vpn);
+            self.kernel.files.remove(&vpn);
+        }
+        before
     }
 
     /// A page that is new, or mapped anew, may be a global one, or end one.

@@ -40,27 +40,18 @@ impl Stream {
     /// The stream from its beginning.
     pub fn open(&self) -> Reader<'_> {
         let mut blocks = Dictionary::default();
-        let instruction = |n| Instruction { address: VirtAddr(0x1000 + 4 * (n % 1000)), length: 4 };
-        let sites = [Site { instruction: 0, access: access() }];
-        let block = blocks.intern(Block {
-            instructions: (0..self.instructions).map(instruction).collect(),
-            sites: sites.into(),
-            code: Box::default(),
-            end: BlockEnd::Jump,
-        });
+        let addresses = (0..self.instructions).map(|n| 0x1000 + 4 * (n % 1000));
+        let block = blocks.intern(block(addresses, &[LOAD]));
         let header = StreamHeader::unknown(Origin::Start);
         let buffer = BatchBuffer::default();
         Reader { stream: self, blocks, block, header, at: 0, mapped: self.area.start, buffer }
     }
 
     /// Plays the stream from its beginning.
-    pub fn play(&self, to: &mut dyn Analysis) {
+    pub fn play(&self, mut to: &mut dyn Analysis) {
         let mut reader = self.open();
         while let Some(item) = reader.next_item().unwrap() {
-            match item {
-                Item::Batch(batch) => to.on_batch(&batch),
-                Item::Event { at, event } => to.on_event(at, &event),
-            }
+            item.play(&mut to);
         }
     }
 
@@ -106,8 +97,66 @@ pub fn cost(counts: &DesignCounts) -> u64 {
     30 * counts.walks() + spent(counts, Account::Copy)
 }
 
-fn access() -> Access {
-    Access { kind: Kind::Load, size: Size::of_bytes(8).expect("a size") }
+/// A load of eight bytes.
+pub const LOAD: Access = Access { kind: Kind::Load, size: Size::from_code(3) };
+
+/// A block of instructions of 4 bytes at these addresses, the first of which makes these accesses.
+pub fn block(addresses: impl IntoIterator<Item = u64>, accesses: &[Access]) -> Block {
+    let instruction = |address| Instruction { address: VirtAddr(address), length: 4 };
+    Block {
+        instructions: addresses.into_iter().map(instruction).collect(),
+        sites: accesses.iter().map(|&access| Site { instruction: 0, access }).collect(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    }
+}
+
+/// The blocks of a program of one instruction at this address, which makes these accesses; and that one block.
+pub fn one_block(address: u64, accesses: &[Access]) -> (Dictionary, BlockId) {
+    let mut blocks = Dictionary::default();
+    let block = blocks.intern(block([address], accesses));
+    (blocks, block)
+}
+
+/// Executions after so many references and instructions.
+pub fn batch<'a>(
+    (refs_before, instructions_before): (u64, u64),
+    refs: &'a [Ref],
+    spans: &'a [Span],
+    blocks: &'a Dictionary,
+) -> Batch<'a> {
+    Batch {
+        space: SpaceId(0),
+        thread: ThreadId(1),
+        first: RefIndex(refs_before),
+        first_instruction: instructions_before,
+        refs,
+        spans,
+        wide: false,
+        blocks,
+    }
+}
+
+/// The mapping of anonymous memory on pages of `page_bytes`.
+pub fn map(start: u64, bytes: u64, page_bytes: u64) -> Event {
+    Event::Map(Mapping {
+        start: VirtAddr(start),
+        bytes,
+        protection: Protection { read: true, write: true, execute: false },
+        kind: MappingKind::Anonymous,
+        file: None,
+        page_bytes,
+    })
+}
+
+/// Knuth's linear congruential generator.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
 }
 
 /// A reader of the stream.
@@ -136,16 +185,9 @@ impl Source for Reader<'_> {
             _ => pages.get(at).map_or(0, |page| (page + 1).next_multiple_of(*growth)).min(area.end),
         };
         if wanted > self.mapped {
-            let mapping = Mapping {
-                start: VirtAddr((MEMORY + self.mapped) << 12),
-                bytes: (wanted - self.mapped) << 12,
-                protection: Protection { read: true, write: true, execute: false },
-                kind: MappingKind::Anonymous,
-                file: None,
-                page_bytes: 4096,
-            };
+            let event = map((MEMORY + self.mapped) << 12, (wanted - self.mapped) << 12, 4096);
             self.mapped = wanted;
-            return Ok(Some(Item::Event { at: RefIndex(at as u64), event: Event::Map(mapping) }));
+            return Ok(Some(Item::Event { at: RefIndex(at as u64), event }));
         }
         let there =
             pages[at..].iter().take(Batch::TARGET_LEN).take_while(|page| **page < self.mapped).count();
@@ -153,18 +195,11 @@ impl Source for Reader<'_> {
         self.buffer.clear();
         for page in &pages[at..end] {
             self.buffer.spans.push(Span { block: self.block, first: self.buffer.refs.len() as u32 });
-            self.buffer.refs.push(Ref::new(VirtAddr((MEMORY + page) << 12), access()));
+            self.buffer.refs.push(Ref::new(VirtAddr((MEMORY + page) << 12), LOAD));
         }
         self.at = end;
-        Ok((at < end).then_some(Item::Batch(Batch {
-            space: SpaceId(0),
-            thread: ThreadId(1),
-            first: RefIndex(at as u64),
-            first_instruction: at as u64 * instructions,
-            refs: &self.buffer.refs,
-            spans: &self.buffer.spans,
-            wide: false,
-            blocks: &self.blocks,
-        })))
+        let before = (at as u64, at as u64 * instructions);
+        let batch = batch(before, &self.buffer.refs, &self.buffer.spans, &self.blocks);
+        Ok((at < end).then_some(Item::Batch(batch)))
     }
 }
