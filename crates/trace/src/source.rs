@@ -145,51 +145,35 @@ macro_rules! analyses_behind {
 
 analyses_behind!(&mut A, Box<A>);
 
-/// Several analyses, each of the whole stream.
-impl<A: Analysis> Analysis for Vec<A> {
-    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
-        self.iter_mut().flat_map(A::forerunners).collect()
-    }
+/// Several analyses are one of the whole stream, and so is an optional one. They are done if there are some, and all
+/// are done.
+macro_rules! analyses_in {
+    ($($holder:ty),*) => {$(
+        impl<A: Analysis> Analysis for $holder {
+            fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
+                self.iter_mut().flat_map(A::forerunners).collect()
+            }
 
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
-    }
+            fn on_batch(&mut self, batch: &Batch<'_>) {
+                self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
+            }
 
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.iter_mut().for_each(|analysis| analysis.on_event(at, event));
-    }
+            fn on_event(&mut self, at: RefIndex, event: &Event) {
+                self.iter_mut().for_each(|analysis| analysis.on_event(at, event));
+            }
 
-    fn on_turn(&mut self, space: SpaceId) {
-        self.iter_mut().for_each(|analysis| analysis.on_turn(space));
-    }
+            fn on_turn(&mut self, space: SpaceId) {
+                self.iter_mut().for_each(|analysis| analysis.on_turn(space));
+            }
 
-    fn is_done(&self) -> bool {
-        !self.is_empty() && self.iter().all(A::is_done)
-    }
+            fn is_done(&self) -> bool {
+                self.iter().next().is_some() && self.iter().all(A::is_done)
+            }
+        }
+    )*};
 }
 
-/// An optional analysis.
-impl<A: Analysis> Analysis for Option<A> {
-    fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
-        self.iter_mut().flat_map(A::forerunners).collect()
-    }
-
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.iter_mut().for_each(|analysis| analysis.on_event(at, event));
-    }
-
-    fn on_turn(&mut self, space: SpaceId) {
-        self.iter_mut().for_each(|analysis| analysis.on_turn(space));
-    }
-
-    fn is_done(&self) -> bool {
-        self.as_ref().is_some_and(A::is_done)
-    }
-}
+analyses_in!(Vec<A>, Option<A>);
 
 /// Two analyses of different kinds.
 impl<A: Analysis, B: Analysis> Analysis for (A, B) {
