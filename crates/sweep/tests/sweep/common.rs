@@ -1,6 +1,11 @@
 //! Small random traces, and studies of them.
 
-use pagewalk_sweep::{Claims, Progress, Store, Stream, Study, Sweep, SweepOptions};
+use pagewalk_mm::ThpMode;
+use pagewalk_mm::structure::StructureSpec;
+use pagewalk_report::schema::Metrics;
+use pagewalk_report::sweep::schema::MachineCell;
+use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, StructureCounts, Structures};
+use pagewalk_sweep::{Claims, Progress, Store, Stream, Study, Sweep, SweepOptions, add_structure, metrics};
 use pagewalk_trace::pwt::Writer;
 use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind,
@@ -161,6 +166,30 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn bytes(&self, _: u64) {}
+}
+
+/// The structure of a cell's operating system, if it has one.
+pub fn structure(cell: &MachineCell) -> Option<StructureSpec> {
+    let structure = cell.structure.as_deref().filter(|name| *name != "none");
+    structure.map(|name| Structures::get(name).unwrap())
+}
+
+/// A cell's machine alone, in its operating system.
+pub fn alone(cell: &MachineCell) -> Simulation {
+    let machine = Library::get(&cell.machine).unwrap();
+    let arrangement = Arrangement { structure: structure(cell), ..Arrangement::default() };
+    Simulation::new(vec![HostKernel::new(ThpMode::Never).design(&machine)], &arrangement).unwrap()
+}
+
+/// What one machine counts, and its operating system.
+pub fn counted(alone: &mut Simulation) -> Metrics {
+    let found = alone.counts();
+    with_structure(metrics(&alone.finish()[0]), found.as_ref())
+}
+
+pub fn with_structure(mut counted: Metrics, found: Option<&StructureCounts>) -> Metrics {
+    found.iter().for_each(|found| add_structure(&mut counted, found));
+    counted
 }
 
 /// A study of traces in `folder`.

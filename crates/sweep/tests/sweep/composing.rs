@@ -1,15 +1,15 @@
 //! Layouts under kernels, in operating systems, in turns and on cores: cells equal direct simulation of the moved
 //! streams.
 
-use crate::common::{Silent, program, study, sweep, with_library};
+use crate::common::{self, Silent, program, structure, study, sweep, with_library, with_structure};
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::{OsKernel, ThpMode};
 use pagewalk_plan::Plan;
 use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::{LayoutPlanRow, MachineCell, SweepResult};
 use pagewalk_report::sweep::{from_json, render_html, to_json};
-use pagewalk_sim::{Arrangement, DesignSpec, HostKernel, Sharing, Simulation, Structures, offline};
-use pagewalk_sweep::{MachineVariant, Study, TraceSpec, add_structure, metrics};
+use pagewalk_sim::{Arrangement, DesignSpec, HostKernel, Sharing, Simulation, offline};
+use pagewalk_sweep::{MachineVariant, Study, TraceSpec, metrics};
 use pagewalk_trace::pwt::{Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use pagewalk_translate::Asid;
@@ -125,12 +125,11 @@ fn counted(study: &Study, variant: &MachineVariant, cell: &MachineCell, plans: &
         TraceSpec::Together { paths, .. } => paths.clone(),
         TraceSpec::Workload(_) => unreachable!("there is none"),
     };
-    let structure = cell.structure.as_deref().filter(|name| *name != "none");
     let arrangement = Arrangement {
         turns: trace.sharing().is_some(),
         cores: variant.cores.unwrap().into(),
         global_files: trace.sharing().is_some_and(|sharing| sharing.global_files),
-        structure: structure.map(|name| Structures::get(name).unwrap()),
+        structure: structure(cell),
     };
     let begin = |to: &mut Simulation| {
         if trace.name() == "forked" {
@@ -155,13 +154,7 @@ fn counted(study: &Study, variant: &MachineVariant, cell: &MachineCell, plans: &
     let mut alone = Simulation::new(vec![design], &arrangement).unwrap();
     begin(&mut alone);
     play(streams(&files, plans), trace.sharing(), &mut alone);
-    let found = alone.counts();
-    with_structure(metrics(&alone.finish()[0]), found.as_ref())
-}
-
-fn with_structure(mut counted: Metrics, found: Option<&pagewalk_sim::StructureCounts>) -> Metrics {
-    found.iter().for_each(|found| add_structure(&mut counted, found));
-    counted
+    common::counted(&mut alone)
 }
 
 #[test]

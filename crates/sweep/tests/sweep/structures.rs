@@ -1,12 +1,10 @@
 //! Operating systems as a dimension of a study: cells equal direct simulation, units are kept by structure, mistakes
 //! are named.
 
-use crate::common::{Silent, program, study, sweep};
-use pagewalk_mm::ThpMode;
+use crate::common::{Silent, alone, counted, program, study, sweep};
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
-use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
-use pagewalk_sweep::{Study, add_structure, metrics};
+use pagewalk_sweep::Study;
 
 const STUDY: &str = r#"
 thp = "never"
@@ -41,18 +39,9 @@ fn cells_are_what_direct_simulation_counts() {
         ["mips_r2000", "k8"].iter().flat_map(|&machine| structures.map(|name| (machine, name))).collect();
     assert_eq!(cells, expected);
     for cell in &result.machines {
-        let machine = Library::get(&cell.machine).unwrap();
-        let structure = cell.structure.as_deref().filter(|name| *name != "none");
-        let structure = structure.map(|name| Structures::get(name).unwrap());
-        let designs = vec![HostKernel::new(ThpMode::Never).design(&machine)];
-        let arrangement = Arrangement { structure, ..Arrangement::default() };
-        let mut system = Simulation::new(designs, &arrangement).unwrap();
+        let mut system = alone(cell);
         program.play(&mut system);
-        let mut expected = metrics(&system.finish().remove(0));
-        if let Some(counts) = system.counts() {
-            add_structure(&mut expected, &counts);
-        }
-        assert_eq!(cell.metrics, expected, "{} in {:?}", cell.machine, cell.structure);
+        assert_eq!(cell.metrics, counted(&mut system), "{} in {:?}", cell.machine, cell.structure);
     }
     assert!(result.comparisons[0].found.len() == 1);
     let text = render_text(&result, &TextOptions { width: 120, color: false, verbose: false });

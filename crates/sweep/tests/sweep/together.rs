@@ -1,13 +1,11 @@
 //! Traces that take turns: cells equal direct simulation, and mistakes are named.
 
-use crate::common::{Silent, Step, program, study, sweep};
-use pagewalk_mm::ThpMode;
+use crate::common::{Silent, Step, alone, counted, program, study, sweep};
 use pagewalk_report::sweep::schema::{CurveCell, FamilyCell};
 use pagewalk_report::sweep::to_json;
-use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
-use pagewalk_sweep::{Stream, Study, add_structure, metrics};
+use pagewalk_sweep::{Stream, Study};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Event, Interleave, Item, Turns};
+use pagewalk_trace::{Event, Interleave, Turns};
 use pagewalk_translate::Asid;
 use std::fs::File;
 
@@ -45,26 +43,21 @@ fn cells_are_what_direct_simulation_counts() {
     ];
     for cell in &result.machines {
         let (files, turns) = &all[cell.trace];
-        let machine = Library::get(&cell.machine).unwrap();
-        let structure = cell.structure.as_deref().filter(|name| *name != "none");
-        let structure = structure.map(|name| Structures::get(name).unwrap());
-        let designs = vec![HostKernel::new(ThpMode::Never).design(&machine)];
-        let arrangement = Arrangement { structure, ..Arrangement::default() };
-        let mut system = Simulation::new(designs, &arrangement).unwrap();
+        let mut system = alone(cell);
         let open = |name| Reader::new(File::open(folder.path().join(name)).unwrap()).unwrap();
         let mut streams = Interleave::new(files.iter().map(open).collect(), turns.clone());
         while let Some((stream, item)) = streams.next_item().map_err(|(_, error)| error).unwrap() {
             system.switch_to(Asid::new(stream as u32).unwrap());
-            match item {
-                Item::Batch(batch) => system.on_batch(&batch),
-                Item::Event { at, event } => system.on_event(at, &event),
-            }
+            item.play(&mut system);
         }
-        let mut expected = metrics(&system.finish().remove(0));
-        if let Some(counts) = system.counts() {
-            add_structure(&mut expected, &counts);
-        }
-        assert_eq!(cell.metrics, expected, "{} in {:?}, {:?}", cell.machine, cell.structure, turns);
+        assert_eq!(
+            cell.metrics,
+            counted(&mut system),
+            "{} in {:?}, {:?}",
+            cell.machine,
+            cell.structure,
+            turns
+        );
     }
     let [both, other] = &result.traces[..] else { panic!("two traces") };
     assert_eq!(both.instructions, other.instructions);

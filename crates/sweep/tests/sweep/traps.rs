@@ -1,10 +1,10 @@
 //! Machines that traps simulate too.
 
-use crate::common::{Silent, program, sweep};
+use crate::common::{Silent, counted, program, structure, sweep};
 use pagewalk_report::sweep::pictures;
 use pagewalk_report::sweep::schema::{MachineCell, Value};
-use pagewalk_sim::{Arrangement, DesignSpec, Simulation, Structures, TrapSpec};
-use pagewalk_sweep::{Study, add_structure, metrics};
+use pagewalk_sim::{Arrangement, DesignSpec, Simulation, TrapSpec};
+use pagewalk_sweep::Study;
 use pagewalk_trace::Stretch;
 use pagewalk_trace::pwt::Reader;
 use pagewalk_translate::NestedMisses;
@@ -65,10 +65,9 @@ fn cells_by_traps_count_as_alone() {
         let host = text(cell, "by_traps").unwrap().parse().unwrap();
         let machine = &study.machines[0].machine;
         let design = DesignSpec::by_traps(machine.name.clone(), machine, TrapSpec { host, nested });
-        let structure = cell.structure.as_deref().filter(|name| *name != "none");
         let arrangement = Arrangement {
             cores: text(cell, "cores").unwrap().parse().unwrap(),
-            structure: structure.map(|name| Structures::get(name).unwrap()),
+            structure: structure(cell),
             ..Arrangement::default()
         };
         let mut alone = Simulation::new(vec![design], &arrangement).unwrap();
@@ -77,10 +76,7 @@ fn cells_by_traps_count_as_alone() {
         while stretch.read(&mut reader, 1000).unwrap() {
             stretch.play(&mut alone);
         }
-        let found = alone.counts();
-        let mut expected = metrics(&alone.finish()[0]);
-        found.iter().for_each(|found| add_structure(&mut expected, found));
-        assert_eq!(cell.metrics, expected, "{:?}", cell.parameters);
+        assert_eq!(cell.metrics, counted(&mut alone), "{:?}", cell.parameters);
         assert!(cell.metrics["host_misses"].as_f64() > cell.metrics["walks"].as_f64());
     }
     let files = pictures(&result);
