@@ -10,7 +10,7 @@ mod perf_writer;
 
 use mutator::Mutator;
 use pagewalk::capture::LackeySource;
-use pagewalk::trace::{Analysis, Event, Item, Source, pwt};
+use pagewalk::trace::{Analysis, Event, Source, pwt};
 use pagewalk::units::RefIndex;
 use std::time::{Duration, Instant};
 
@@ -170,10 +170,7 @@ fn small_trace(chunk_records: u64) -> Vec<u8> {
     let mut writer =
         pwt::Writer::with_chunk_records(&mut bytes, &header, chunk_records).expect("memory takes it");
     while let Some(item) = source.next_item().expect("the text is good") {
-        match item {
-            Item::Batch(batch) => writer.on_batch(&batch),
-            Item::Event { at, event } => writer.on_event(at, &event),
-        }
+        item.play(&mut writer);
         writer.on_event(RefIndex(4), &Event::Marker { id: 7 });
     }
     writer.finish().expect("memory takes it");

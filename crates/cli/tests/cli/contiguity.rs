@@ -40,10 +40,7 @@ const HOLES: &str = r#"
 
 fn frames_readable(place: &Place) -> bool {
     // Whatever else this host lacks.
-    let findings = place.run(&["doctor", "--json"]).json();
-    let all = findings["findings"].as_array().expect("a list");
-    let frames = all.iter().find(|finding| finding["name"] == "frame numbers").expect("doctor speaks of it");
-    frames["able"] == true
+    place.run(&["doctor", "--json"]).finding("name", "frame numbers")["able"] == true
 }
 
 /// Checks all that holds of any result.

@@ -198,6 +198,14 @@ impl Outcome {
         value
     }
 
+    /// What `doctor --json` found of the thing of which `key` is `value`.
+    #[track_caller]
+    pub fn finding(&self, key: &str, value: &str) -> Value {
+        let all = self.json()["findings"].take();
+        let found = all.as_array().expect("a list").iter().find(|finding| finding[key] == value);
+        found.expect("doctor speaks of it").clone()
+    }
+
     /// Expects this exit code, and one message that contains all of `parts`.
     #[track_caller]
     pub fn refuses(&self, code: i32, parts: &[&str]) {

@@ -63,6 +63,12 @@ impl Lab {
         lab
     }
 
+    /// A lab if the host can, see [`host_can`].
+    fn where_host_can() -> Option<Lab> {
+        let lab = Lab::new();
+        host_can(&lab).then_some(lab)
+    }
+
     /// Writes the plan with a change.
     fn write(&self, change: impl FnOnce(&mut Plan)) {
         let mut plan = self.plan.clone();
@@ -82,10 +88,7 @@ impl Lab {
 
 /// Whether this host lets libraries be placed. Where it does not, that is what is tested: the refusal.
 fn host_can(lab: &Lab) -> bool {
-    let findings = lab.place.good(&["doctor", "--json"]).json();
-    let all = findings["findings"].as_array().expect("a list");
-    let able =
-        all.iter().find(|finding| finding["name"] == "placing libraries").expect("doctor speaks of it");
+    let able = lab.place.good(&["doctor", "--json"]).finding("name", "placing libraries");
     if able["able"] == true {
         return true;
     }
@@ -96,10 +99,7 @@ fn host_can(lab: &Lab) -> bool {
 
 #[test]
 fn the_program_is_itself_and_the_table_says_where_its_libraries_lie() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let quiet = lab.run(&[], &["./p", &lab.library]);
     assert_eq!((quiet.code, &*quiet.stdout, &*quiet.stderr), (7, "the program's own\n", ""));
     let told = lab.run(&["--verify"], &["./p", &lab.library]);
@@ -121,10 +121,7 @@ fn the_program_is_itself_and_the_table_says_where_its_libraries_lie() {
 
 #[test]
 fn a_dry_run_tells_the_places_and_runs_nothing() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let base = format!("{:#x}", lab.base());
     for program in [&[][..], &["--", "./p", "./seven.so"]] {
         let dry = |options: &[&str]| {
@@ -144,10 +141,7 @@ fn a_dry_run_tells_the_places_and_runs_nothing() {
 
 #[test]
 fn the_result_is_there_as_data() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let outcome = lab.run(&["--json", "--verify", "-o", "r.json"], &["./p", &lab.library]);
     let ours = outcome.stdout.strip_prefix("the program's own\n").expect("the program's line comes first");
     let document: Value = serde_json::from_str(ours).expect("JSON and nothing else follows");
@@ -165,10 +159,7 @@ fn the_result_is_there_as_data() {
 
 #[test]
 fn a_library_that_does_not_land_is_an_error_unless_that_is_allowed() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let taken = format!("{:x}", lab.base());
     let program = ["./p", &lab.library, &taken];
     let outcome = lab.run(&[], &program);
@@ -247,10 +238,7 @@ fn programs_that_gain_privileges_are_refused() {
 /// Signals that came to us alone are the program's.
 #[test]
 fn signals_are_handed_on() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let script = "trap 'exit 11' TERM; trap 'echo usr' USR1; echo ready; while :; do sleep 0.01; done";
     let mut command = lab.place.command(&["layout", "run", "-q", "plan.toml", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -401,10 +389,7 @@ fn what_is_recorded_or_simulated_as_it_runs_can_be_placed() {
 /// What a debugger or a profiler needs: nobody else traces the program, and its mappings are a loader's.
 #[test]
 fn a_program_that_was_let_go_can_be_debugged() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     lab.write(|plan| places(plan).push(files::place(&c_library(), 0x80_0000).unwrap()));
     let program = "grep TracerPid /proc/self/status; grep -m 1 libc.so /proc/self/maps; exit 3";
     let outcome = lab.run(&["--release", "-q"], &["sh", "-c", program]);

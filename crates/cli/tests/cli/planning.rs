@@ -45,6 +45,12 @@ impl Lab {
         lab
     }
 
+    /// A lab if the host can, see [`host_can`].
+    fn where_host_can() -> Option<Lab> {
+        let lab = Lab::new();
+        host_can(&lab).then_some(lab)
+    }
+
     /// Writes the plan, with these lines of the program's.
     fn plan(&self, more: &str) {
         let path = self.0.path("p").canonicalize().unwrap();
@@ -107,10 +113,7 @@ fn host_can(lab: &Lab) -> bool {
 
 #[test]
 fn apply_runs_the_program_as_it_is_and_tells_what_took() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let outcome = lab.run(&["apply", "plan.toml", "-o", "r.json", "--", "./p"]);
     assert_eq!((outcome.code, &*outcome.stdout), (3, "ready\n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("anonymous 0x4000000 number 1"), "{}", outcome.stderr);
@@ -129,10 +132,7 @@ fn apply_runs_the_program_as_it_is_and_tells_what_took() {
 
 #[test]
 fn ranges_and_libraries_of_one_plan_are_applied_together() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let library = files::place(&c_library(), 0x40_0000).unwrap();
     let layout = format!(
         "[layout]\nplanner = \"hand\"\n[[place]]\nfile = {:?}\noffset = \"0x400000\"\nsize = \"{:#x}\"\n",
@@ -183,10 +183,7 @@ fn ranges_and_libraries_of_one_plan_are_applied_together() {
 
 #[test]
 fn what_did_not_take_is_told_with_its_reason() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     lab.run(&["apply", "plan.toml", "--", "true"]).refuses(NOT_IN_EFFECT, &["did not run", "true"]);
     lab.change("nth = 1", "nth = 2");
     let outcome = lab.run(&["apply", "plan.toml", "-q", "--", "./p"]);
@@ -221,10 +218,7 @@ fn plans_that_do_not_fit_are_refused_before_anything_runs() {
 
 #[test]
 fn a_running_process_is_collapsed_and_split_again() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let mut child = lab.running(&["wait"]);
     let pid = child.id().to_string();
     let dry = |command| would(&lab, &[command, "plan.toml", "--pid", &pid, "--dry-run"]);
@@ -291,10 +285,7 @@ fn would(lab: &Lab, words: &[&str]) -> (i32, Value) {
 
 #[test]
 fn a_dry_run_says_what_hinders() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let mut child = lab.running(&["wait", "off"]);
     let pid = child.id().to_string();
     let words = ["apply", "plan.toml", "--pid", &pid, "--dry-run"];
@@ -314,10 +305,7 @@ fn a_dry_run_says_what_hinders() {
 /// A dry run ends as the real one would, and shows what there is all the same; `doctor` has said so before.
 #[test]
 fn a_dry_run_finds_out_that_the_right_is_missing() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let mut child = lab.running(&["wait"]);
     let pid = child.id().to_string();
     for command in ["apply", "undo"] {
@@ -336,19 +324,14 @@ fn a_dry_run_finds_out_that_the_right_is_missing() {
     }
     drop(child.stdin.take());
     child.wait().unwrap();
-    let doctor = lab.run_without_right(&["doctor", "--json"]).json();
-    let others = |finding: &&Value| finding["name"] == "huge pages of others";
-    let finding = doctor["findings"].as_array().unwrap().iter().find(others).expect("it is listed");
+    let finding = lab.run_without_right(&["doctor", "--json"]).finding("name", "huge pages of others");
     assert_eq!(finding["able"], false);
     assert!(finding["enable"].as_str().unwrap().contains("CAP_SYS_NICE"), "{finding}");
 }
 
 #[test]
 fn verify_measures_beside_the_forecast_and_keeps_a_record() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     let forecast = "[forecast]\nseconds_now = 1.0\nseconds = 0.5\nlow = 0.4\nhigh = 0.6\nmemory_mib = 1.0";
     lab.plan(forecast);
     assert!(lab.run(&["verify", "--history"]).stdout.contains("no forecast was verified"));
@@ -390,10 +373,7 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
 
 #[test]
 fn verify_has_programs_do_all_their_work() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     lab.plan("");
     let shell = ["sh", "-c", "! [ /proc/self/fd/1 -ef /dev/null ] && ./p"];
     let outcome =
@@ -404,10 +384,7 @@ fn verify_has_programs_do_all_their_work() {
 /// Whoever asks for an end gets it. Whole pairs count, if there are two; a run that was cut short never does.
 #[test]
 fn an_interrupted_verify_keeps_whole_pairs() {
-    let lab = Lab::new();
-    if !host_can(&lab) {
-        return;
-    }
+    let Some(lab) = Lab::where_host_can() else { return };
     lab.plan("[forecast]\nseconds_now = 1.0\nseconds = 0.5\nlow = 0.4\nhigh = 0.6\nmemory_mib = 1.0");
     let program = ["sh", "-c", "echo >>ran; ./p"];
     let words = ["verify", "plan.toml", "--runs", "1000", "--width", "0.000001", "-q", "-o", "v.json", "--"];

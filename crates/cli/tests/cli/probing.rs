@@ -52,9 +52,7 @@ fn a_quick_look_prints_and_writes_what_it_found() {
     let compared = result["tlbs"].as_array().unwrap().iter().any(|tlb| tlb["machine_entries"] == 64);
     assert!(compared || result["tlbs"].as_array().unwrap().is_empty(), "{}", result["tlbs"]);
     assert_eq!(place.json("p.json"), result);
-    let doctor = place.run(&["doctor", "--json"]).json();
-    let steady = |finding: &&Value| finding["name"] == "steady memory";
-    let finding = doctor["findings"].as_array().unwrap().iter().find(steady).expect("it is listed");
+    let finding = place.run(&["doctor", "--json"]).finding("name", "steady memory");
     assert_eq!(finding["able"], result["surroundings"]["reports_free_pages"] == false, "{finding}");
     assert_eq!(finding["enable"] == "", finding["able"] == true, "{finding}");
     assert!(String::from_utf8(place.read("p.html")).unwrap().contains("pagewalk-probe"));

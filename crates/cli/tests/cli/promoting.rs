@@ -180,9 +180,7 @@ fn a_probe_that_lacks_figures_does() {
 #[test]
 fn a_sampler_that_cannot_be_used_says_why() {
     let lab = Lab::new();
-    let doctor = lab.place.good(&["doctor", "--json"]).json();
-    let findings = doctor["findings"].as_array().unwrap();
-    let finding = findings.iter().find(|finding| finding["name"] == "promotion").expect("it is listed");
+    let finding = lab.place.good(&["doctor", "--json"]).finding("name", "promotion");
     let found = finding["found"].as_str().unwrap();
     if !found.contains("; no pmu: ") {
         return;

@@ -4,7 +4,7 @@ use crate::advising::probe;
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
 use crate::perf_writer::{FIRST_LEVEL, Fields, SAMPLE_TYPE, WALK, command, file, fork, mapping, sample};
 use pagewalk::capture::LackeySource;
-use pagewalk::trace::{Analysis, Event, FileIdentity, Item, Mapping, MappingKind, Protection, Source, pwt};
+use pagewalk::trace::{Analysis, Event, FileIdentity, Mapping, MappingKind, Protection, Source, pwt};
 use pagewalk::units::{RefIndex, VirtAddr};
 use serde_json::Value;
 
@@ -175,10 +175,7 @@ fn trace() -> Vec<u8> {
     writer.on_event(RefIndex(0), &mapping(0x5000_0000, MappingKind::Heap, None));
     writer.on_event(RefIndex(0), &mapping(0x1000_0000, MappingKind::File, Some(program)));
     while let Some(item) = source.next_item().unwrap() {
-        match item {
-            Item::Batch(batch) => writer.on_batch(&batch),
-            Item::Event { at, event } => writer.on_event(at, &event),
-        }
+        item.play(&mut writer);
     }
     writer.finish().unwrap();
     bytes

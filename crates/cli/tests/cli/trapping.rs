@@ -10,9 +10,7 @@ use std::process::Command;
 
 /// Whether this host permits serving faults. If not, the refusal is tested.
 fn host_can(place: &Place) -> bool {
-    let findings = place.good(&["doctor", "--json"]).json();
-    let all = findings["findings"].as_array().expect("a list");
-    let faults = all.iter().find(|finding| finding["for_commands"] == "trap").expect("doctor speaks of it");
+    let faults = place.good(&["doctor", "--json"]).finding("for_commands", "trap");
     if faults["able"] == true {
         return true;
     }

@@ -206,12 +206,9 @@ pub fn executions(batch: &Batch<'_>, told: &mut Vec<String>) {
 }
 
 /// Feeds a whole source to an analysis.
-pub fn play(mut source: impl Source, to: &mut dyn Analysis) {
+pub fn play(mut source: impl Source, to: &mut impl Analysis) {
     while let Some(item) = source.next_item().unwrap() {
-        match item {
-            Item::Event { at, event } => to.on_event(at, &event),
-            Item::Batch(batch) => to.on_batch(&batch),
-        }
+        item.play(to);
     }
 }
 
