@@ -36,13 +36,6 @@ pub struct Region {
     pub huge_walks: u64,
 }
 
-impl Region {
-    /// Walks as the host's kernel maps it now.
-    pub fn walks(&self) -> u64 {
-        self.walks.iter().sum::<u64>() + self.huge_walks_now
-    }
-}
-
 /// The result of watching a stream.
 #[derive(Clone, Debug, Default)]
 pub struct RegionReport {

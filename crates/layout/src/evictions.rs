@@ -84,19 +84,6 @@ pub enum Side {
     Data = 1,
 }
 
-impl Side {
-    /// Both.
-    pub const ALL: [Side; 2] = [Side::Fetch, Side::Data];
-
-    /// Its name as text.
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Fetch => "code",
-            Side::Data => "data",
-        }
-    }
-}
-
 /// Misses by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {

@@ -2,8 +2,8 @@
 
 use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::line_sets::{LineSets, SET_COUNTS, WAYS};
-use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{RefIndex, SpaceId, VirtAddr};
+use pagewalk_trace::{Analysis, Batch};
+use pagewalk_units::{SpaceId, VirtAddr};
 
 /// log2 of the bytes of the smallest line.
 const LINE_SHIFT: u32 = 5;
@@ -134,8 +134,6 @@ impl Analysis for CacheFamily {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.feed.run(batch, &mut self.lines);
     }
-
-    fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 
     fn on_turn(&mut self, process: SpaceId) {
         self.feed.switch_to(process);

@@ -90,11 +90,6 @@ impl Symbolizer {
         is_copy.then(|| self.lookup_in_build(path, build_id, offset))
     }
 
-    /// The hexadecimal GNU build-id of the file `path`, if it has one.
-    pub fn build_id(&mut self, path: &str) -> Option<String> {
-        self.object(path)?.file.build_id.clone()
-    }
-
     /// Unreadable files with reasons, in order of first look-up.
     pub fn problems(&self) -> &[ObjectError] {
         &self.problems

@@ -19,12 +19,4 @@ impl Grain {
     pub fn is_byte(&self) -> bool {
         *self == Grain::Byte
     }
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Grain::Byte => "byte",
-            Grain::Page => "page",
-        }
-    }
 }

@@ -123,11 +123,6 @@ impl Probe {
         self.figures.iter().find(|figure| figure.name == name)
     }
 
-    /// A figure's value, if there is one.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.figure(name)?.value
-    }
-
     /// A level for pages of a size.
     pub fn tlb(&self, page: ProbedSize, level: u32) -> Option<&Tlb> {
         self.tlbs.iter().find(|tlb| tlb.page == page && tlb.level == level)

@@ -76,11 +76,6 @@ pub enum BuddyInfoError {
 }
 
 impl BuddyInfo {
-    /// The zones in the order of the text.
-    pub fn zones(&self) -> &[Zone] {
-        &self.zones
-    }
-
     /// The largest order of the host's allocator.
     pub fn max_order(&self) -> u32 {
         self.zones[0].free.len() as u32 - 1
@@ -156,8 +151,7 @@ Node 1, zone   Normal      2      0      0      0      0      0      0      0   
     #[test]
     fn a_host_of_two_nodes() {
         let host: BuddyInfo = HOST.parse().unwrap();
-        let zones: Vec<(u32, &str)> =
-            host.zones().iter().map(|zone| (zone.node, zone.name.as_str())).collect();
+        let zones: Vec<(u32, &str)> = host.zones.iter().map(|zone| (zone.node, zone.name.as_str())).collect();
         assert_eq!(zones, [(0, "DMA"), (0, "DMA32"), (0, "Normal"), (1, "Normal")]);
         assert_eq!(host.max_order(), 10);
         assert_eq!(host.free_blocks(), [74, 16, 789, 843, 687, 418, 283, 112, 5, 3, 1845]);

@@ -15,15 +15,6 @@ pub struct MemoryTotals {
 }
 
 impl MemoryTotals {
-    /// The share of free memory in blocks too small for a superpage of this order; 1 if nothing is free. See
-    /// [`Buddy::unusable_index`].
-    pub fn unusable_index(&self, order: u8) -> f64 {
-        if self.free == 0 {
-            return 1.0;
-        }
-        (self.free - self.usable[order as usize]) as f64 / self.free as f64
-    }
-
     pub(super) fn of(memory: &Buddy) -> MemoryTotals {
         let mut usable = [0; ORDERS];
         for (order, usable) in (0..).zip(&mut usable) {

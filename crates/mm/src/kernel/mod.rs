@@ -37,7 +37,7 @@ use crate::promotion::{
 };
 use crate::{AddressSpace, Superpage, TlbEntry, Vma};
 use pagewalk_trace::ThpDisable;
-use pagewalk_units::{PageSize, VirtAddr};
+use pagewalk_units::PageSize;
 use std::any::Any;
 use std::ops::Range;
 
@@ -469,10 +469,5 @@ impl Kernel {
 
     fn cycles(&self, per_kib: u64, pages: u64) -> u64 {
         per_kib.saturating_mul(pages << self.base.shift() >> 10)
-    }
-
-    /// First byte of a page.
-    pub fn address(&self, page: u64) -> VirtAddr {
-        VirtAddr(page << self.base.shift())
     }
 }

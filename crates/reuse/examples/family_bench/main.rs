@@ -22,8 +22,7 @@ mod plain;
 
 use pagewalk_reuse::{CacheFamily, Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch, seconds_worked};
-use pagewalk_units::RefIndex;
+use pagewalk_trace::{Analysis, Batch, Source, Stretch, seconds_worked};
 use plain::{Plain, PlainStack};
 use std::error::Error;
 use std::fs::File;
@@ -239,6 +238,4 @@ impl Analysis for Counter {
         self.refs += batch.refs.len();
         self.spans += batch.spans.len();
     }
-
-    fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 }
