@@ -17,9 +17,6 @@ such code, and pay nothing. */
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vki.h"
 
-/* In the core library; no header for tools declares it. */
-extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
-
 /* ---- files ---- */
 
 typedef struct File {

@@ -21,12 +21,8 @@ typedef struct {
    After* after;
 } SyscallTableEntry;
 
-extern Bool VG_(am_notify_client_mmap)(Addr start, SizeT bytes, UInt protection, UInt flags, Int fd, Off64T offset);
 extern Addr VG_(am_get_advisory_client_simple)(Addr start, SizeT bytes, Bool* ok);
-extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
 extern void VG_(set_IP)(ThreadId thread, Addr at);
-extern Addr VG_(brk_base);
-extern Addr VG_(brk_limit);
 
 SyscallTableEntry* __real_vgModuleLocal_get_linux_syscall_entry(UInt number);
 SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number);

@@ -12,6 +12,18 @@
 /* The "no such thread" value of ThreadId in Valgrind's core; its headers for tools do not define it. */
 #define NO_THREAD ((ThreadId)0)
 
+/* ---- in the core library; no header for tools declares them ---- */
+
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+extern Addr VG_(clstk_end);
+extern Int VG_(fd_hard_limit);
+extern Int VG_(cl_exec_fd);
+extern const HChar* VG_(libdir);
+extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
+extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
+extern Bool VG_(am_notify_client_mmap)(Addr start, SizeT bytes, UInt protection, UInt flags, Int fd, Off64T offset);
+
 /* ---- ring.c: the ring in shared memory, and the socket that announces it ---- */
 
 /* A block of at most this many words (header and slots) always fits after `limit`. */

@@ -9,10 +9,6 @@
 #include "pub_tool_libcproc.h"
 #include "pub_tool_xarray.h"
 
-/* In the core library; no header for tools declares them. */
-extern Int VG_(cl_exec_fd);
-extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
-
 /* Longer texts are cut, so that every event fits the smallest chunk. */
 #define TEXT_BYTES_MAX 4096
 #define ARGUMENTS_BYTES_MAX (32 * 1024)

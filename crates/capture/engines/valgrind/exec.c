@@ -21,7 +21,6 @@ cannot be followed runs natively. A failing call leaves everything unchanged, wh
 #include "pub_tool_mallocfree.h"
 
 /* In the core library; no header for tools declares them. */
-extern const HChar* VG_(libdir);
 extern const HChar* VG_(name_of_launcher);
 extern Int VG_(sigtimedwait_zero)(const vki_sigset_t* set, vki_siginfo_t* info);
 extern SysRes VG_(do_sys_sigaction)(Int signal, const vki_sigaction_toK_t* new, vki_sigaction_fromK_t* old);

@@ -19,7 +19,6 @@ registers (Java's and .NET's) on, blocks that divide are translated with all reg
 
 /* In the core's libraries; no header for tools declares them. */
 extern VexControl vex_control;
-extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
 
 #define FIRST_ADDRESS 0x1000ULL
 #define ALL_ADDRESSES 0x7fffffff0000ULL

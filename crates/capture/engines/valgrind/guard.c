@@ -14,9 +14,6 @@ descriptor, since errors have an order. */
 #include "pub_tool_signals.h"
 #include "pub_tool_vki.h"
 
-/* In the core library; no header for tools declares it. */
-extern Int VG_(fd_hard_limit);
-
 static VG_MINIMAL_JMP_BUF(escape);
 static vki_sigset_t mask;   /* of all threads while they run no client code */
 static fault_catcher_t kept;

@@ -16,10 +16,8 @@ stack what it would find without the engine. */
 #include "pub_tool_libcproc.h"
 #include "pub_tool_mallocfree.h"
 
-/* In the core library; no header for tools declares them. */
-extern const HChar* VG_(libdir);
+/* In the core library; no header for tools declares it. */
 extern UWord* VG_(client_auxv);
-extern Addr VG_(clstk_end);
 
 const HChar* __real_vgPlain_find_executable(const HChar* name);
 const HChar* __wrap_vgPlain_find_executable(const HChar* name);
@@ -242,10 +240,6 @@ static void set_stack(void)
    VG_(free)(texts.texts);
    VG_(free)(texts.bytes);
 }
-
-/* In the core library; no header for tools declares it. */
-extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
-extern Int VG_(cl_exec_fd);
 
 /* As the kernel does: by the last component of its path, or of its file's path if executed by a descriptor (Linux 6.14;
    the descriptor's number before). `ps` shows the name; pkill and killall search for it. */

@@ -19,7 +19,6 @@ if that is not permitted, the engine writes less. */
 
 /* In the core library; no header for tools declares them. */
 extern Int VG_(fd_soft_limit);
-extern Int VG_(fd_hard_limit);
 extern struct vki_rlimit VG_(client_rlimit_stack);
 
 typedef struct {

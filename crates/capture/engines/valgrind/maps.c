@@ -15,11 +15,6 @@
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vki.h"
 
-/* In the core library; no header for tools declares them. */
-extern Addr VG_(brk_base);
-extern Addr VG_(brk_limit);
-extern Addr VG_(clstk_end);
-
 #define READ_STEP (64 * 1024)
 
 typedef struct {

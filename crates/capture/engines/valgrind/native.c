@@ -26,8 +26,6 @@ extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* se
 extern SysRes VG_(do_sys_sigaltstack)(ThreadId thread, vki_stack_t* new, vki_stack_t* old);
 extern void VG_(synth_fault)(ThreadId thread);
 extern Int VG_(max_signal);
-extern Addr VG_(brk_base);
-extern Addr VG_(brk_limit);
 
 #define THREAD_WAITS_FOR_CALL 3   /* VgTs_WaitSys */
 

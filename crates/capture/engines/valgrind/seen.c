@@ -17,11 +17,6 @@ file. For the process itself it is the program, by any path: the path is replace
 #include "pub_tool_machine.h"
 #include "pub_tool_vki.h"
 
-/* In the core library; no header for tools declares them. */
-extern Addr VG_(brk_base);
-extern Addr VG_(brk_limit);
-extern Int VG_(fd_hard_limit);
-
 /* The kernel's place for the program's strings, from the first byte to the one after the last. */
 static struct {
    Addr stack;

@@ -15,10 +15,6 @@ Valgrind planned. The effect comes first, then the SYSCALL event. */
 #include "pub_tool_vki.h"
 #include "pub_tool_vkiscnums.h"
 
-/* In the core library; no header for tools declares it. */
-extern Addr VG_(brk_base);
-extern Bool VG_(am_notify_client_mmap)(Addr start, SizeT bytes, UInt protection, UInt flags, Int fd, Off64T offset);
-
 #define HUGE_BYTES (2ULL << 20)   /* the smallest huge page */
 
 static Int exit_status = -1;

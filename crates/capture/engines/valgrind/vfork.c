@@ -21,9 +21,6 @@ caller's stack are sent. The parent's other threads are paused meanwhile, unlike
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vki.h"
 
-/* In the core library; no header for tools declares it. */
-extern Int VG_(fd_hard_limit);
-
 #define STACK_REACH (1UL << 20)    /* on both sides of the caller's stack pointer */
 #define WAIT_MILLISECONDS 10000
 
