@@ -227,19 +227,8 @@ pub fn blank(header: &StreamHeader) -> ProcessResult {
         origin: origin(header.origin).to_owned(),
         program: header.program.clone(),
         command_line: header.arguments.clone(),
-        ended: String::new(),
-        losses: Vec::new(),
-        cut_short: None,
-        thp_disable: None,
         inferred_gap: header.inferred_gap,
-        structure: None,
-        machines: Vec::new(),
-        advice: String::new(),
-        attribution: Attribution::default(),
-        heat: Heat::default(),
-        reach: Vec::new(),
-        what_if: Vec::new(),
-        kernels: Vec::new(),
+        ..ProcessResult::default()
     }
 }
 
@@ -279,12 +268,10 @@ fn mappings(
     let row = |(id, counts): (MappingId, MappingCounts)| {
         let info = space.info(id);
         let row = MappingRow {
-            made_by: None,
             page_bytes: info.page_bytes,
             late_blocks: counts.late_blocks.huge_otherwise,
             late_blocks_small_anyway: counts.late_blocks.small_anyway,
             name: info.name.clone(),
-            process: None,
             kind: kind(info.kind).to_owned(),
             build_id: info.build_id.clone(),
             start: info.start.0,
@@ -295,7 +282,7 @@ fn mappings(
             walks_fetch: counts.walks_fetch,
             walks_data: counts.walks_data,
             walk_cycles: counts.walk_cycles,
-            waits: None,
+            ..MappingRow::default()
         };
         (id, row)
     };

@@ -255,7 +255,7 @@ fn way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Attribution, Heat, Metrics, Number};
+    use crate::schema::{Attribution, Metrics, Number};
 
     fn alternative(id: &str, mapping: Option<&str>, walk_cycles: u64, price: f64) -> WhatIf {
         WhatIf {
@@ -275,25 +275,7 @@ mod tests {
     }
 
     fn mapping(name: &str, kind: &str) -> MappingRow {
-        MappingRow {
-            page_bytes: 4096,
-            made_by: None,
-            process: None,
-            late_blocks: 0,
-            late_blocks_small_anyway: 0,
-            name: name.to_owned(),
-            kind: kind.to_owned(),
-            build_id: None,
-            start: 0,
-            bytes: 0,
-            pages_touched: 0,
-            references_fetch: 0,
-            references_data: 0,
-            walks_fetch: 0,
-            walks_data: 0,
-            walk_cycles: 0,
-            waits: None,
-        }
+        MappingRow { page_bytes: 4096, name: name.to_owned(), kind: kind.to_owned(), ..MappingRow::default() }
     }
 
     /// 80,000 of 1,000,000 cycles are walks; the program touches 100 MiB.
@@ -306,26 +288,16 @@ mod tests {
         ]);
         ProcessResult {
             pid: 1,
-            parent: 0,
             origin: "start".to_owned(),
             program: "/bin/p".to_owned(),
-            command_line: vec![],
             ended: "exit 0".to_owned(),
-            losses: vec![],
-            cut_short: None,
-            thp_disable: None,
-            inferred_gap: None,
-            structure: None,
             machines: vec![MachineResult::new("skylake", metrics)],
             attribution: Attribution {
                 mappings: vec![mapping("[heap]", "heap"), mapping("/lib/libx.so", "file")],
                 ..Attribution::default()
             },
-            heat: Heat::default(),
-            reach: vec![],
             what_if,
-            kernels: Vec::new(),
-            advice: String::new(),
+            ..ProcessResult::default()
         }
     }
 

@@ -101,7 +101,7 @@ pub struct PartitionMove {
 }
 
 /// One process image.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessResult {
     /// Process id.
     pub pid: u32,
@@ -198,7 +198,7 @@ pub struct Group {
 }
 
 /// One mapping, or all mappings of one file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,

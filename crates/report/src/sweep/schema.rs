@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const SWEEP_SCHEMA: &str = "pagewalk.sweep/1";
 
 /// The result of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepResult {
     /// [`SWEEP_SCHEMA`].
     pub schema: String,
@@ -115,7 +115,7 @@ pub struct PublishedRow {
 }
 
 /// One stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepTrace {
     /// Its name in the study.
     pub name: String,
@@ -165,7 +165,7 @@ impl std::fmt::Display for Value {
 pub type Parameters = BTreeMap<String, Value>;
 
 /// One machine on one trace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineCell {
     /// Index of the trace in [`SweepResult::traces`].
     pub trace: usize,

@@ -41,7 +41,6 @@ fn cell(os: &str, structure: &str, cores: i64, layout: (&str, Option<u64>, u64))
         metrics.insert("kernel.killed_for_bytes".to_owned(), Number::Count(4096));
     }
     MachineCell {
-        trace: 0,
         machine: "konireddygari_u512".to_owned(),
         os: Some(os.to_owned()),
         structure: Some(structure.to_owned()),
@@ -49,7 +48,7 @@ fn cell(os: &str, structure: &str, cores: i64, layout: (&str, Option<u64>, u64))
         layout_seed: seed,
         parameters: [("cores".to_owned(), Value::Integer(cores))].into(),
         metrics,
-        partition: Vec::new(),
+        ..MachineCell::default()
     }
 }
 

@@ -13,12 +13,11 @@ pub fn trace(name: &str) -> SweepTrace {
         name: name.to_owned(),
         program: format!("/usr/bin/{name}"),
         command_line: vec![name.to_owned(), "<b>&".to_owned()],
-        turns: None,
         fingerprint: "00".to_owned(),
         thp: "never".to_owned(),
-        inferred_gap: None,
         instructions: 1_000_000,
         references_data: 400_000,
+        ..SweepTrace::default()
     }
 }
 
@@ -36,13 +35,9 @@ fn machine(trace: usize, entries: i64, replacement: &str, walks: u64) -> Machine
     MachineCell {
         trace,
         machine: "k8".to_owned(),
-        os: None,
-        structure: None,
-        layout: None,
-        layout_seed: None,
         parameters: parameters.into(),
         metrics,
-        partition: Vec::new(),
+        ..MachineCell::default()
     }
 }
 
@@ -96,7 +91,6 @@ pub fn result() -> SweepResult {
         name: "s".to_owned(),
         title: "A <study>".to_owned(),
         traces: vec![trace("one"), trace("two")],
-        plans: Vec::new(),
         machines: vec![
             machine(0, 512, "lru", 100),
             machine(0, 1024, "fifo", 50),
@@ -121,8 +115,7 @@ pub fn result() -> SweepResult {
             left_out: Vec::new(),
             agrees: true,
         }],
-        published: Vec::new(),
-        plots: Vec::new(),
+        ..SweepResult::default()
     }
 }
 
@@ -289,12 +282,8 @@ fn under_kernels() -> SweepResult {
             trace,
             machine: "m".to_owned(),
             os: Some(os.to_owned()),
-            structure: None,
-            layout: None,
-            layout_seed: None,
-            parameters: Parameters::new(),
             metrics,
-            partition: Vec::new(),
+            ..MachineCell::default()
         }
     };
     let row =

@@ -6,29 +6,16 @@ fn cell(trace: usize, machine: &str, layout: (&str, Option<u64>), conflicts: u64
     MachineCell {
         trace,
         machine: machine.to_owned(),
-        os: None,
-        structure: None,
         layout: Some(layout.0.to_owned()),
         layout_seed: layout.1,
-        parameters: Parameters::new(),
         metrics: Metrics::from([("conflicts".to_owned(), Number::Count(conflicts))]),
-        partition: Vec::new(),
+        ..MachineCell::default()
     }
 }
 
 /// Two machines' conflicts on one trace: as recorded, in a good layout, a bad one, and three draws.
 fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
-    let trace = SweepTrace {
-        name: "t".to_owned(),
-        program: String::new(),
-        command_line: Vec::new(),
-        turns: None,
-        fingerprint: String::new(),
-        thp: "never".to_owned(),
-        inferred_gap: None,
-        instructions: 0,
-        references_data: 0,
-    };
+    let trace = SweepTrace { name: "t".to_owned(), thp: "never".to_owned(), ..SweepTrace::default() };
     let layouts = [RECORDED, "good", "bad", "random", "random", "random"];
     let of_machine = |(machine, conflicts): &(&str, [u64; 6])| {
         let of = |(number, (layout, conflicts)): (usize, (&str, u64))| {
@@ -37,19 +24,9 @@ fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
         layouts.into_iter().zip(*conflicts).enumerate().map(of).collect::<Vec<_>>()
     };
     SweepResult {
-        schema: String::new(),
-        version: String::new(),
-        name: String::new(),
-        title: String::new(),
         traces: vec![trace],
-        plans: Vec::new(),
         machines: machines.iter().flat_map(of_machine).collect(),
-        families: Vec::new(),
-        cache_families: Vec::new(),
-        curves: Vec::new(),
-        comparisons: Vec::new(),
-        published: Vec::new(),
-        plots: Vec::new(),
+        ..SweepResult::default()
     }
 }
 

@@ -48,20 +48,7 @@ fn counting(instructions: u64, executions: u64, cut: u64) -> Counting {
         code: Box::default(),
         end: BlockEnd::Jump,
     });
-    let nothing = String::new;
-    let header = StreamHeader {
-        pid: 0,
-        parent: 0,
-        origin: Origin::Import,
-        program: nothing(),
-        arguments: Vec::new(),
-        engine: nothing(),
-        thp: nothing(),
-        cpu: nothing(),
-        kernel: nothing(),
-        grain: crate::Grain::Byte,
-        inferred_gap: None,
-    };
+    let header = StreamHeader::unknown(Origin::Import);
     let buffer = BatchBuffer::default();
     let (left, made, exit, every, called) = (executions, 0, true, 0, false);
     let last = Event::Exit { status: 0 };
