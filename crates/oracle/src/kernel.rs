@@ -7,9 +7,10 @@ const MADV_HUGEPAGE: i32 = 14;
 const MADV_NOHUGEPAGE: i32 = 15;
 
 /// How page sizes are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paging {
     /// Base pages everywhere.
+    #[default]
     Small,
     /// Huge pages everywhere.
     Everything,
@@ -20,7 +21,7 @@ pub enum Paging {
 }
 
 /// The kernel's state: mapped pieces, touched pages and huge blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Kernel {
     /// The page-size policy.
     pub paging: Paging,
@@ -60,24 +61,7 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel with nothing mapped.
     pub fn new(paging: Paging, shifts: [u32; 2]) -> Kernel {
-        Kernel {
-            paging,
-            shifts,
-            mapped: BTreeMap::new(),
-            rights: BTreeMap::new(),
-            advice: BTreeMap::new(),
-            files: BTreeMap::new(),
-            hugetlb: BTreeMap::new(),
-            maps_hugetlb: false,
-            forbidden: 0,
-            touched: BTreeSet::new(),
-            huge: BTreeSet::new(),
-            faults: 0,
-            now: 0,
-            untouched: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            ended: Vec::new(),
-        }
+        Kernel { paging, shifts, ..Kernel::default() }
     }
 
     /// Number of base pages in a huge page.

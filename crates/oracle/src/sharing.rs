@@ -70,7 +70,7 @@ pub struct Events {
 }
 
 /// The model of a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sharing {
     /// The order of superpages for faults in private anonymous memory.
     pub order: u8,
@@ -115,25 +115,7 @@ fn pages((first, order): Block) -> Range<u64> {
 impl Sharing {
     /// A model with nothing mapped.
     pub fn new(order: u8, cold: bool, windows: [u64; 2], child_instructions: u64) -> Sharing {
-        Sharing {
-            order,
-            cold,
-            windows,
-            child_instructions,
-            now: 0,
-            areas: BTreeMap::new(),
-            table: BTreeMap::new(),
-            inherited: BTreeSet::new(),
-            cache: BTreeMap::new(),
-            maps: BTreeMap::new(),
-            names: [0; 2],
-            child_until: 0,
-            child: 0,
-            lent: Vec::new(),
-            lent_to: BTreeMap::new(),
-            memory: None,
-            events: Events::default(),
-        }
+        Sharing { order, cold, windows, child_instructions, ..Sharing::default() }
     }
 
     /// Whether the process was killed.

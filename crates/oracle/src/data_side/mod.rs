@@ -104,7 +104,7 @@ pub struct Backing {
 }
 
 /// The model of the data side.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DataSide {
     /// The frames; if `None`, a mapped page lies in the frame with its own number.
     pub backing: Option<Backing>,

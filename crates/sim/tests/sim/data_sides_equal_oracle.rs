@@ -113,10 +113,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
         huge: huge && machine.has_huge_pages(),
         hugetlb: machine.has_huge_pages(),
         lite,
-        areas: Vec::new(),
-        blocks: Default::default(),
-        instructions: 0,
-        counts: [0; 5],
+        ..oracle::DataSide::default()
     }
 }
 

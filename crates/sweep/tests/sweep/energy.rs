@@ -24,25 +24,12 @@ fn sandy_bridge() -> slow::DataSide {
         counts: [0; 2],
     };
     slow::DataSide {
-        backing: None,
-        collapse: None,
-        predictor: None,
-        anchors: None,
         first: vec![slow::PageTlb::new(16, 4, vec![0], None)],
         second: vec![slow::PageTlb::new(128, 4, vec![0], None)],
-        ranges: [None, None],
-        fills_mapped: false,
-        aligned: Vec::new(),
         caches: vec![cache(1, 16, 2), cache(2, 1, 4), cache(3, 1, 2)],
         levels: 4,
         threshold: 8,
-        huge: false,
-        hugetlb: false,
-        lite: None,
-        areas: Vec::new(),
-        blocks: BTreeMap::new(),
-        instructions: 0,
-        counts: [0; 5],
+        ..slow::DataSide::default()
     }
 }
 
