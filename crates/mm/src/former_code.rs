@@ -66,14 +66,7 @@ mod tests {
             |(path, offset): (&str, u64)| FileIdentity { path: path.to_owned(), offset, build_id: None };
         let kind = if file.is_some() { MappingKind::File } else { MappingKind::Anonymous };
         let file = file.map(identity);
-        Event::Map(Mapping {
-            start: VirtAddr(start),
-            bytes,
-            protection,
-            kind,
-            file,
-            page_bytes: pagewalk_units::PAGE_BYTES,
-        })
+        Event::Map(Mapping { protection, kind, file, ..Mapping::anonymous(VirtAddr(start), bytes) })
     }
 
     fn space(events: &[Event]) -> AddressSpace {

@@ -380,11 +380,8 @@ impl Inference {
 /// Nothing is known of its rights, so it has all.
 fn inferred(range: Range<u64>) -> Mapping {
     Mapping {
-        start: VirtAddr(range.start),
-        bytes: range.end - range.start,
         protection: Protection { read: true, write: true, execute: true },
         kind: MappingKind::Inferred,
-        file: None,
-        page_bytes: PAGE_BYTES,
+        ..Mapping::anonymous(VirtAddr(range.start), range.end - range.start)
     }
 }

@@ -253,14 +253,8 @@ impl AddressSpace {
         if new_end == old_end {
             return;
         }
-        let heap = Mapping {
-            start: VirtAddr(old_end),
-            bytes: new_end - old_end,
-            protection: Protection { read: true, write: true, execute: false },
-            kind: MappingKind::Heap,
-            file: None,
-            page_bytes: PAGE_BYTES,
-        };
+        let heap =
+            Mapping { kind: MappingKind::Heap, ..Mapping::anonymous(VirtAddr(old_end), new_end - old_end) };
         self.map(&heap, changes);
     }
 

@@ -60,14 +60,7 @@ mod tests {
         let (protection, kind) = (Protection::default(), MappingKind::Anonymous);
         assert_eq!(taken(Event::Protect { start, bytes: 0x1000, protection }), [(3, 4)]);
         assert_eq!(
-            taken(Event::Map(Mapping {
-                start,
-                bytes: 0x2000,
-                protection,
-                kind,
-                file: None,
-                page_bytes: 4096
-            })),
+            taken(Event::Map(Mapping { protection, kind, ..Mapping::anonymous(start, 0x2000) })),
             [(3, 5)]
         );
         assert_eq!(taken(Event::Unmap { start, bytes: u64::MAX }), [(3, u64::MAX >> PAGE_SHIFT)]);

@@ -83,6 +83,18 @@ impl Mapping {
     /// Largest page of a mapping: what an entry of the top level of x86-64's page tables maps.
     pub const PAGE_BYTES_MAX: u64 = 1 << 39;
 
+    /// Private memory without a file that may be read and written, on base pages.
+    pub fn anonymous(start: VirtAddr, bytes: u64) -> Mapping {
+        Mapping {
+            start,
+            bytes,
+            protection: Protection { read: true, write: true, execute: false },
+            kind: MappingKind::Anonymous,
+            file: None,
+            page_bytes: PAGE_BYTES,
+        }
+    }
+
     /// Whether mappings can have this page size.
     pub fn may_have_pages_of(bytes: u64) -> bool {
         bytes.is_power_of_two() && (PAGE_BYTES..=Mapping::PAGE_BYTES_MAX).contains(&bytes)

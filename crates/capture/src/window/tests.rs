@@ -241,12 +241,9 @@ fn of_time_outside_nothing_is_left() {
 fn areas_inferred_behind_the_region_do_not_pass() {
     let area = |kind| {
         Event::Map(Mapping {
-            start: VirtAddr(4096),
-            bytes: 4096,
             protection: pagewalk_trace::Protection::default(),
             kind,
-            file: None,
-            page_bytes: 4096,
+            ..Mapping::anonymous(VirtAddr(4096), 4096)
         })
     };
     let inferred = area(MappingKind::Inferred);

@@ -3,9 +3,7 @@
 mod faults;
 
 use super::*;
-use pagewalk_trace::{
-    Block, BlockEnd, Event, Instruction, Mapping, MappingKind, Protection, Ref, Site, ThpDisable,
-};
+use pagewalk_trace::{Block, BlockEnd, Event, Instruction, Mapping, Protection, Ref, Site, ThpDisable};
 use pagewalk_units::{Access, Kind, Size, SpaceId, VirtAddr};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -134,12 +132,9 @@ impl Twin {
             log2 => 1 << log2,
         };
         self.event(Event::Map(Mapping {
-            start: VirtAddr(payload[0]),
-            bytes: payload[1],
             protection: Protection { read: true, ..Protection::default() },
-            kind: MappingKind::Anonymous,
-            file: None,
             page_bytes,
+            ..Mapping::anonymous(VirtAddr(payload[0]), payload[1])
         }));
     }
 

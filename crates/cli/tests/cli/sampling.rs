@@ -162,14 +162,7 @@ fn trace() -> Vec<u8> {
     let mut writer = pwt::Writer::with_chunk_records(&mut bytes, &source.header().clone(), 1 << 20).unwrap();
     let mapping = |start: u64, kind: MappingKind, file: Option<FileIdentity>| {
         let protection = Protection { read: true, write: true, execute: false };
-        Event::Map(Mapping {
-            start: VirtAddr(start),
-            bytes: 0x4000,
-            protection,
-            kind,
-            file,
-            page_bytes: 4096,
-        })
+        Event::Map(Mapping { protection, kind, file, ..Mapping::anonymous(VirtAddr(start), 0x4000) })
     };
     let program = FileIdentity { path: "/bin/no such prog".to_owned(), offset: 0, build_id: None };
     writer.on_event(RefIndex(0), &mapping(0x5000_0000, MappingKind::Heap, None));

@@ -13,12 +13,10 @@ fn map(start: u64, bytes: u64, kind: MappingKind, file: Option<(&str, u64)>) -> 
         build_id: path.contains(".so").then(|| "ab".to_owned()),
     });
     Event::Map(Mapping {
-        start: VirtAddr(start),
-        bytes,
         protection: Protection::default(),
         kind,
         file,
-        page_bytes: 4096,
+        ..Mapping::anonymous(VirtAddr(start), bytes)
     })
 }
 

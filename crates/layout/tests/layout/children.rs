@@ -27,12 +27,10 @@ fn inherited(path: &str, build_id: &str, file_pages: u64, anonymous: u64) -> Mov
     let mut map = |page: u64, pages: u64, kind, file| {
         let (start, bytes) = (VirtAddr(BASE + page * PAGE), pages * PAGE);
         owners.apply(&Event::Map(Mapping {
-            start,
-            bytes,
             protection: rights("r"),
             kind,
             file,
-            page_bytes: 4096,
+            ..Mapping::anonymous(start, bytes)
         }));
     };
     let file = |offset| FileIdentity { path: path.to_owned(), offset, build_id: Some(build_id.to_owned()) };

@@ -12,12 +12,10 @@ const DATA: Protection = Protection { write: true, ..READ };
 fn map(start: u64, pages: u64, offset: u64, protection: Protection) -> Event {
     let file = FileIdentity { path: "/lib/libc.so".into(), offset: offset << 12, build_id: None };
     Event::Map(Mapping {
-        start: VirtAddr(start << 12),
-        bytes: pages << 12,
         protection,
         kind: MappingKind::File,
         file: Some(file),
-        page_bytes: 4096,
+        ..Mapping::anonymous(VirtAddr(start << 12), pages << 12)
     })
 }
 
@@ -53,14 +51,7 @@ fn what_could_be_written_may_be_a_copy() {
     assert_eq!(held(&relocated, 12, 1), None);
     assert_eq!(held(&relocated, 13, 1), Some((3, CODE)));
     let shared = |kind, file| {
-        Event::Map(Mapping {
-            start: VirtAddr(10 << 12),
-            bytes: 4096,
-            protection: READ,
-            kind,
-            file,
-            page_bytes: 4096,
-        })
+        Event::Map(Mapping { protection: READ, kind, file, ..Mapping::anonymous(VirtAddr(10 << 12), 4096) })
     };
     assert_eq!(held(&[shared(MappingKind::Anonymous, None)], 10, 1), None);
     assert_eq!(held(&[shared(MappingKind::File, None)], 10, 1), None, "a file that nobody knows");

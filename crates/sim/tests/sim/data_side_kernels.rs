@@ -284,11 +284,9 @@ fn cores_share_an_array_of_level_2() {
 fn map(first: u64, end: u64, of_file: bool) -> Event {
     let file = FileIdentity { path: "/file".to_owned(), offset: 0, build_id: None };
     Event::Map(Mapping {
-        start: VirtAddr((MEMORY + first) << 12),
-        bytes: (end - first) << 12,
         protection: Protection { read: true, write: !of_file, execute: false },
         kind: if of_file { MappingKind::SharedFile } else { MappingKind::Anonymous },
         file: of_file.then_some(file),
-        page_bytes: 4096,
+        ..Mapping::anonymous(VirtAddr((MEMORY + first) << 12), (end - first) << 12)
     })
 }

@@ -2,7 +2,7 @@
 
 use pagewalk_mm::Small;
 use pagewalk_sim::{DataSides, Library, RangeTotals};
-use pagewalk_trace::{Analysis, Event, Mapping, MappingKind, Protection};
+use pagewalk_trace::{Analysis, Event, Mapping, Protection};
 use pagewalk_translate::{MachineSpec, RangeBacking};
 use pagewalk_units::{RefIndex, VirtAddr};
 use std::ops::Range;
@@ -14,14 +14,7 @@ const ALL: Protection = Protection { read: true, write: true, execute: false };
 
 fn map(pages: Range<u64>, protection: Protection) -> Event {
     let (start, bytes) = (VirtAddr(pages.start << 12), (pages.end - pages.start) << 12);
-    Event::Map(Mapping {
-        start,
-        bytes,
-        protection,
-        kind: MappingKind::Anonymous,
-        file: None,
-        page_bytes: 4096,
-    })
+    Event::Map(Mapping { protection, ..Mapping::anonymous(start, bytes) })
 }
 
 fn protect(pages: Range<u64>, protection: Protection) -> Event {

@@ -35,12 +35,8 @@ pub fn program(seed: u64, steps: u64) -> Program {
     let rights = Protection { read: true, write: true, execute: true };
     let mut program = Program { blocks, steps: Vec::new() };
     program.steps.push(Step::Event(Event::Map(Mapping {
-        start: VirtAddr(DATA),
-        bytes: DATA_PAGES << 12,
         protection: rights,
-        kind: MappingKind::Anonymous,
-        file: None,
-        page_bytes: 4096,
+        ..Mapping::anonymous(VirtAddr(DATA), DATA_PAGES << 12)
     })));
     for _ in 0..steps {
         if random.below(200) == 0 {
@@ -145,15 +141,11 @@ impl Program {
         let header = StreamHeader {
             pid,
             parent,
-            origin,
             program: "/bin/program".to_owned(),
             arguments: vec!["program".to_owned()],
             engine: "none".to_owned(),
             thp: "always".to_owned(),
-            cpu: String::new(),
-            kernel: String::new(),
-            grain: pagewalk_trace::Grain::Byte,
-            inferred_gap: None,
+            ..StreamHeader::unknown(origin)
         };
         let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &header).unwrap();
         self.play(&mut writer);

@@ -2,8 +2,8 @@
 
 use pagewalk_trace::pwt::{Reader, Writer};
 use pagewalk_trace::{
-    Analysis, Batch, BatchRoom, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping, MappingKind,
-    Origin, Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
+    Analysis, Batch, BatchRoom, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping, Origin,
+    Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
 };
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::io::{self, Write};
@@ -70,14 +70,7 @@ pub fn block(start: u64, instructions: u16, metas: &[u8]) -> Block {
 
 pub fn map(start: u64, bytes: u64) -> Event {
     let protection = Protection { read: true, write: true, execute: start.is_multiple_of(8192) };
-    Event::Map(Mapping {
-        start: VirtAddr(start),
-        bytes,
-        protection,
-        kind: MappingKind::Anonymous,
-        file: None,
-        page_bytes: 4096,
-    })
+    Event::Map(Mapping { protection, ..Mapping::anonymous(VirtAddr(start), bytes) })
 }
 
 impl Stream {

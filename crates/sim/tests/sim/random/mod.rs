@@ -97,12 +97,9 @@ impl Op {
         match *self {
             Op::Run { .. } => unreachable!("not an event"),
             Op::Map { start, pages, anonymous } => Event::Map(Mapping {
-                start: at(start),
-                bytes: pages << 12,
                 protection: protection(ALL),
                 kind: if anonymous { MappingKind::Anonymous } else { MappingKind::SharedAnonymous },
-                file: None,
-                page_bytes: 4096,
+                ..Mapping::anonymous(at(start), pages << 12)
             }),
             Op::MapFile { start, pages, file, offset, rights } => Event::Map(Mapping {
                 start: at(start),
@@ -118,12 +115,9 @@ impl Op {
                 page_bytes: 4096,
             }),
             Op::MapHuge { start, pages, page } => Event::Map(Mapping {
-                start: at(start),
-                bytes: pages << 12,
                 protection: protection(ALL),
-                kind: MappingKind::Anonymous,
-                file: None,
                 page_bytes: page << 12,
+                ..Mapping::anonymous(at(start), pages << 12)
             }),
             Op::Forbid(mode) => {
                 Event::ThpDisable { mode: ThpDisable::from_code(mode.into()).expect("one of the three") }

@@ -6,8 +6,8 @@ use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, NoObserver, OfflineResult, Pass, Simulation, offline,
 };
 use pagewalk_trace::{
-    Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping,
-    MappingKind, Origin, Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
+    Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping, Origin,
+    Ref, Site, Source, SourceError, Span, StreamHeader,
 };
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, BlockId, Kind, PageSize, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
@@ -139,14 +139,7 @@ pub fn batch<'a>(
 
 /// The mapping of anonymous memory on pages of `page_bytes`.
 pub fn map(start: u64, bytes: u64, page_bytes: u64) -> Event {
-    Event::Map(Mapping {
-        start: VirtAddr(start),
-        bytes,
-        protection: Protection { read: true, write: true, execute: false },
-        kind: MappingKind::Anonymous,
-        file: None,
-        page_bytes,
-    })
+    Event::Map(Mapping { page_bytes, ..Mapping::anonymous(VirtAddr(start), bytes) })
 }
 
 /// Knuth's linear congruential generator.
