@@ -26,6 +26,13 @@ pub fn compiled(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
+/// The same in a folder of its own, which goes when it is dropped.
+pub fn alone(name: &str, flags: &[&str]) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), name, flags);
+    (folder, program)
+}
+
 fn compile(source: &Path, program: &Path, flags: &[&str]) {
     let mut command = Command::new("cc");
     let options = ["-O1", "-w", "-pthread", "-I", PROGRAMS, "-o"];

@@ -1,7 +1,7 @@
 //! Programs that end in many ways, with 32 MB to be seen.
 
+use crate::alone;
 use crate::common::hand_on_when;
-use crate::compiled;
 use pagewalk_live::pagemap::{Exit, SnapshotTime, run_to_exit};
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use std::ffi::OsString;
@@ -10,8 +10,7 @@ use std::ffi::OsString;
 const FILLED: u64 = 32 << 20 >> 12;
 
 fn run(how: &str) -> Exit {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "ending", &[]);
+    let (_folder, program) = alone("ending", &[]);
     let command = [program.into_os_string(), OsString::from(how)];
     run_to_exit(&command, &Interrupt::new()).expect("one's own program may be traced")
 }
@@ -56,8 +55,7 @@ fn an_exec_begins_anew() {
 /// The program's own handler runs, and its exit code stays.
 #[test]
 fn signals_are_handed_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "heeds", &[]);
+    let (folder, program) = alone("heeds", &[]);
     for signal in [1, 2, 15, 10] {
         let ready = folder.path().join(format!("ready{signal}"));
         let interrupt = Interrupt::new();

@@ -5,7 +5,7 @@ mod common;
 mod endings;
 mod twin;
 
-use common::compiled;
+use common::{alone, compiled};
 use pagewalk_live::pagemap::{MappingPages, PagemapError, frames_readable, snapshot};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -122,8 +122,7 @@ fn frames_are_read_by_those_who_may() {
 #[test]
 fn memory_that_is_mapped_three_times_counts_once() {
     const PAGES: u64 = 16 << 20 >> 12;
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "triple", &[]);
+    let (_folder, program) = alone("triple", &[]);
     for kind in ["memfd", "shm", "dup"] {
         let mut command = Command::new(&program);
         let mut child = command.arg(kind).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -1,6 +1,6 @@
 //! What programs do to their memory besides mapping it: lock it, guard it, seal it, move it, serve its faults.
 
-use super::{array, arrays, assert_good, compiled, host_can, trapped};
+use super::{alone, array, arrays, assert_good, compiled, host_can, trapped};
 use pagewalk_setassoc::Replacement;
 use std::path::Path;
 use std::process::Command;
@@ -21,8 +21,7 @@ pub fn holds(program: &Path, words: &[&str]) {
 /// locked, and locking does not touch it.
 #[test]
 fn locked_memory_misses_as_other_memory_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let locked = compiled(folder.path(), "locked", &[]);
+    let (folder, locked) = alone("locked", &[]);
     let source =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locked.c"))
             .unwrap();
@@ -53,8 +52,7 @@ fn locked_memory_misses_as_other_memory_does() {
 /// Allocators of Rust, Go and C++ request whole 2 MiB blocks, which are aligned natively, and so must be here.
 #[test]
 fn memory_lies_where_the_kernel_puts_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "placed", &[]);
+    let (folder, program) = alone("placed", &[]);
     let printed = |command: &[&str]| {
         let out = folder.path().join("out");
         let line = format!("exec setarch -R {} > {}", command.join(" "), out.display());
@@ -73,8 +71,7 @@ fn memory_lies_where_the_kernel_puts_it() {
 
 #[test]
 fn locked_memory_is_what_linux_promises() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "locks", &[]);
+    let (_folder, program) = alone("locks", &[]);
     holds(&program, &[]);
     holds(&program, &["limited"]);
 }
@@ -91,8 +88,7 @@ fn programs_serve_their_own_faults() {
     if !host_can() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "serves", &[]);
+    let (_folder, program) = alone("serves", &[]);
     holds(&program, &[]);
     let [array, ..] = arrays();
     let run = trapped(&[program.to_str().unwrap()], &array);

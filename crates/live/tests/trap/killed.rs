@@ -1,6 +1,6 @@
 //! Killing pagewalk does no harm.
 
-use super::common::{LONG, compiled, kill_at_every_moment, words_of_launcher};
+use super::common::{LONG, alone, kill_at_every_moment, words_of_launcher};
 use super::{array, host_can, left_of, trapped};
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use pagewalk_live::trap::{TrapError, TrapOptions, run};
@@ -40,8 +40,7 @@ fn nobody_is_left(program: &Path) {
 /// code.
 #[test]
 fn a_program_outlives_pagewalk_at_every_moment() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "work", &[]);
+    let (folder, program) = alone("work", &[]);
     let natively = folder.path().join("natively");
     assert!(Command::new("sh").args(["-c", &script(&program, &natively)]).status().unwrap().success());
     let natively = fs::read_to_string(natively).unwrap();

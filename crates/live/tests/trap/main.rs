@@ -6,7 +6,7 @@ mod habits;
 mod killed;
 mod ptraced;
 
-use common::compiled;
+use common::{alone, compiled};
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use pagewalk_live::trap::{TrapArray, TrapOptions, TrapRun, check_host, run};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
@@ -65,8 +65,7 @@ fn assert_good(run: &TrapRun, what: &str) {
 
 #[test]
 fn memory_is_what_linux_promises() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "memory", &[]);
+    let (_folder, program) = alone("memory", &[]);
     assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
     if !host_can() {
         return;
@@ -87,8 +86,7 @@ fn processes_and_threads_keep_apart_and_together() {
 /// Two threads that wait for the agent in turn: one processor suffices, until they no longer miss.
 #[test]
 fn threads_that_miss_share_a_processor_with_their_agent() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "threads", &[]);
+    let (_folder, program) = alone("threads", &[]);
     if !host_can() || std::thread::available_parallelism().unwrap().get() == 1 {
         return;
     }
@@ -104,8 +102,7 @@ fn left_of(program: &Path) -> usize {
 
 #[test]
 fn programs_may_be_killed_and_continued_as_they_begin() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "startup", &[]);
+    let (_folder, program) = alone("startup", &[]);
     assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
     if !host_can() {
         return;
@@ -125,8 +122,7 @@ fn programs_may_be_killed_and_continued_as_they_begin() {
 
 #[test]
 fn what_is_refused_to_the_agent_is_refused_to_the_program() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "refused", &[]);
+    let (_folder, program) = alone("refused", &[]);
     if !host_can() {
         return;
     }
@@ -160,8 +156,7 @@ fn programs_in_a_process_namespace_of_their_own_run_by_themselves() {
 
 #[test]
 fn programs_without_shared_libraries_run_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "memory", &["-static"]);
+    let (_folder, program) = alone("memory", &["-static"]);
     if host_can() {
         let [array, ..] = arrays();
         assert_good(&trapped(&[program.to_str().unwrap()], &array), "static");

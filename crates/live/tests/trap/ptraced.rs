@@ -1,7 +1,7 @@
 //! Programs that trace others, and signals for the program.
 
 use super::common::hand_on_when;
-use super::{array, compiled, host_can, left_of, trapped};
+use super::{alone, array, host_can, left_of, trapped};
 use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use pagewalk_live::trap::{TrapOptions, TrapRun, run};
 use pagewalk_setassoc::Replacement;
@@ -23,8 +23,7 @@ fn traced(program: &Path, what: &str) -> TrapRun {
 
 /// `traces WHAT` works natively, and under us.
 fn traces(what: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
+    let (_folder, program) = alone("traces", &[]);
     assert!(Command::new(&program).arg(what).status().unwrap().success(), "{what} holds without us");
     if host_can() {
         traced(&program, what);
@@ -34,8 +33,7 @@ fn traces(what: &str) {
 /// strace, gdb, ltrace and LeakSanitizer work so.
 #[test]
 fn a_program_traces_others_as_natively() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
+    let (_folder, program) = alone("traces", &[]);
     for (what, let_go) in
         [("exec", 2), ("stopped", 1), ("attach", 1), ("seize", 1), ("parent", 1), ("steps", 1)]
     {
@@ -73,8 +71,7 @@ fn what_was_let_go_is_killed_with_all_that_it_begins() {
     if !host_can() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
+    let (_folder, program) = alone("traces", &[]);
     let array = array(64, None, Replacement::Fifo, "modulo");
     let interrupt = Interrupt::new();
     let command = [OsString::from(&program), OsString::from("forks")];
@@ -100,8 +97,7 @@ fn what_was_let_go_is_killed_with_all_that_it_begins() {
 /// files), and without room its memory stays shared: `ptrace` is refused, and that is reported.
 #[test]
 fn what_cannot_be_let_go_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
+    let (_folder, program) = alone("traces", &[]);
     for (what, why, by_itself) in [
         ("filtered", "it has a seccomp filter of its own", false),
         ("halted", "it has a seccomp filter of its own", false),
@@ -129,8 +125,7 @@ fn what_cannot_be_let_go_is_named() {
 /// Detection of debuggers: nobody traces it natively either, and its parent would not react.
 #[test]
 fn a_program_that_asks_to_be_traced_is_told_what_it_would_be_natively() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
+    let (_folder, program) = alone("traces", &[]);
     if !host_can() {
         return;
     }
@@ -141,8 +136,7 @@ fn a_program_that_asks_to_be_traced_is_told_what_it_would_be_natively() {
 
 #[test]
 fn children_that_nobody_is_to_follow_are_followed() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "hidden", &[]);
+    let (_folder, program) = alone("hidden", &[]);
     assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
     if host_can() {
         let array = array(64, None, Replacement::Fifo, "modulo");
@@ -158,8 +152,7 @@ fn signals_are_handed_on() {
     if !host_can() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "heeds", &[]);
+    let (folder, program) = alone("heeds", &[]);
     let array = array(64, None, Replacement::Fifo, "modulo");
     for signal in [1, 2, 3, 15, 10, 12] {
         let ready = folder.path().join(format!("ready{signal}"));
