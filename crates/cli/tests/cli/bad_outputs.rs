@@ -68,8 +68,7 @@ fn a_full_disk_is_told_and_the_program_still_runs() {
 /// A disk that fills up during a recording: what fits is readable.
 #[test]
 fn what_fits_on_a_full_disk_can_be_read() {
-    let place = Place::new();
-    let program = place.compile("random", &random_visits(6_000_000));
+    let (place, program) = Place::with_program("random", &random_visits(6_000_000));
     std::fs::create_dir(place.path("disk")).unwrap();
     let script = format!(
         "mount -t tmpfs -o size=8m none disk && {pagewalk} record -q -o disk/t.pwt -- {program}; echo $?; \

@@ -85,8 +85,7 @@ fn the_programs_own_exit_code_is_ours() {
 
 #[test]
 fn ctrl_c_ends_the_program_and_reports_what_ran() {
-    let place = Place::new();
-    let program = place.compile("busy", BUSY);
+    let (place, program) = Place::with_program("busy", BUSY);
     for command in [&["profile", "-o", "r.json"][..], &["record", "-o", "t.pwt"]] {
         let child = start(&place, &[command, &["-q", "--", &program]].concat());
         kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
@@ -128,8 +127,7 @@ fn the_program_handles_signals_to_us() {
 /// A signal to pagewalk alone also ends the program, if that does not handle it.
 #[test]
 fn sigterm_ends_the_program_and_reports_what_ran() {
-    let place = Place::new();
-    let program = place.compile("busy", BUSY);
+    let (place, program) = Place::with_program("busy", BUSY);
     let child = start(&place, &["profile", "-o", "r.json", "--", &program]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let outcome = Outcome::of(child.wait_with_output().unwrap());

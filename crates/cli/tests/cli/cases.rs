@@ -83,8 +83,8 @@ fn what_forbids_itself_huge_pages_has_none() {
 
 #[test]
 fn a_stack_that_is_touched_pays() {
-    let place = Place::new();
-    let program = place.compile("stacktouch", include_str!("../../../capture/tests/programs/stacktouch.c"));
+    let (place, program) =
+        Place::with_program("stacktouch", include_str!("../../../capture/tests/programs/stacktouch.c"));
     let printed = place.good(&["profile", "--machine", "skylake_sp", "-o", "r.json", "--", &program]).stdout;
     let mut numbers = printed.split(|letter: char| !letter.is_ascii_digit()).filter(|part| !part.is_empty());
     let mut next = || numbers.next().expect("two numbers").parse::<u64>().expect("a number");

@@ -25,8 +25,7 @@ const WORK: &str = r#"
 
 /// A trace of that, and one of nothing.
 fn recorded() -> Place {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
     place
         .run(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"])
@@ -238,8 +237,7 @@ fn every_arrangement_names_the_functions_that_walk() {
 
 #[test]
 fn a_program_that_runs_goes_where_its_trace_does() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     for options in [&["--cores", "2"][..], &["--structure", "mach3"], &["--what-if", "--os", "linux"]] {
         let command = joined(&[options, &["--", &work]]);
         assert!(metric(&simulate(&place, &command), "walks") > 1000, "{options:?}");

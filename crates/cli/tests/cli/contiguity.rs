@@ -308,8 +308,7 @@ fn program_of(recording: &mut Child) -> String {
 /// A recorded program is simulated with the frames that it had while it was recorded.
 #[test]
 fn a_kernel_has_the_frames_of_a_recorded_process() {
-    let place = Place::new();
-    let program = place.compile("holes", HOLES);
+    let (place, program) = Place::with_program("holes", HOLES);
     let mut command = place.command(&["record", "-q", "-o", "t.pwt", "--", &program, "wait"]);
     let mut recording = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let pid = program_of(&mut recording);

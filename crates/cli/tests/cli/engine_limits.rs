@@ -81,8 +81,7 @@ const ENGINE_FAILS: &str = r#"
 
 #[test]
 fn a_report_of_a_program_that_died_of_the_engine_says_so_first_and_advises_nothing() {
-    let place = Place::new();
-    let program = place.compile("dies", ENGINE_FAILS);
+    let (place, program) = Place::with_program("dies", ENGINE_FAILS);
     let outcome = place.run(&["profile", "-o", "r.json", "-o", "r.html", "--", &program]);
     assert_eq!(outcome.code, 128 + 9, "{}", outcome.stderr);
     let report = outcome.stderr.lines().filter(|line| !line.starts_with("pagewalk: "));

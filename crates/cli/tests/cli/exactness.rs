@@ -74,8 +74,7 @@ fn assert_trace_equals_profile(place: &Place, options: &[&str], program: &[&str]
 
 #[test]
 fn a_trace_gives_what_profile_gave() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     // A machine size that the program's pages exceed, whatever the host.
     let result = assert_trace_equals_profile(&place, &["-m", "golden_cove"], &[&work]);
     assert!(metric(&result, "walks") > 100_000, "{}", metric(&result, "walks"));
@@ -99,8 +98,7 @@ fn so_it_does_for_a_program_with_libraries() {
 
 #[test]
 fn machines_together_count_as_each_alone() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     let both = ["-m", "zen4", "-m", "skylake_sp"];
     let result = assert_trace_equals_profile(&place, &both, &[&work]);
     for (index, machine) in ["zen4", "skylake_sp"].into_iter().enumerate() {
@@ -128,8 +126,7 @@ fn machines_together_count_as_each_alone() {
 
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-o", "a.pwt", "--", &work]);
     let simulate = ["simulate", "--what-if", "--json", "-o", "report.html", "a.pwt"];
     let first = (place.good(&simulate).stdout, place.read("report.html"));
@@ -143,8 +140,7 @@ fn the_same_input_gives_the_same_bytes() {
 /// Each way to select a part of the run: online, while recording, and when reading the trace.
 #[test]
 fn a_region_is_the_same_online_and_in_a_trace() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-o", "whole.pwt", "--", &work]);
     let whole = metric(&place.good(&["simulate", "--json", "whole.pwt"]).json(), "instructions");
     let marks = ["--from-marker", "1", "--to-marker", "2"];
@@ -171,8 +167,7 @@ fn a_region_is_the_same_online_and_in_a_trace() {
 
 #[test]
 fn a_region_that_never_begins_is_an_error_that_says_how_much_there_is() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     let outcome = place.run(&["profile", "--from-marker", "7", "--skip", "3", "-o", "r.json", "--", &work]);
     let message = "nothing was counted: the program never came to where --from-marker 7 --skip 3 begins";
     outcome.refuses(USAGE, &[message, ", markers: 1, 2"]);
@@ -190,8 +185,7 @@ fn a_region_that_never_begins_is_an_error_that_says_how_much_there_is() {
 /// A trace that is cut off has figures of a beginning, but a region before the cut is whole.
 #[test]
 fn what_is_lost_behind_a_region_does_not_matter() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
     let whole = place.read("t.pwt");
     place.write("cut.pwt", &whole[..whole.len() - 20]);
@@ -236,8 +230,7 @@ fn a_trace_that_never_comes_to_the_region_is_named_beside_others() {
 
 #[test]
 fn a_region_that_never_ends_is_explained() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     let told = |outcome: Outcome, id: &str| {
         outcome.stderr.contains(&format!("the mark of --to-marker {id} never came"))
     };
@@ -252,8 +245,7 @@ fn a_region_that_never_ends_is_explained() {
 /// Machines without identifiers flush at each switch: one process after the other costs what each costs alone.
 #[test]
 fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "a.pwt", "--", &work]);
     place.good(&["record", "-q", "-o", "b.pwt", "--", "/bin/true"]);
     place.good(&["simulate", "-q", "-m", "k8", "-o", "apart.json", "a.pwt", "b.pwt"]);
@@ -286,8 +278,7 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
 /// The ring's token is passed in the order of the traces: each visit is a turn, and so is what precedes the first.
 #[test]
 fn turns_end_where_processes_wait_for_the_token() {
-    let place = Place::new();
-    let ring = place.compile("ring", include_str!("../../../../workloads/ring.c"));
+    let (place, ring) = Place::with_program("ring", include_str!("../../../../workloads/ring.c"));
     place.good(&["record", "-q", "-o", "ring.pwt", "--", &ring, "3", "4", "50"]);
     let calls = |trace: &&str| {
         let info = place.good(&["trace", "info", "--json", trace]).json();
@@ -379,8 +370,7 @@ fn structures_add_to_what_programs_do() {
 /// The row about global pages shows what the option does, and vice versa.
 #[test]
 fn processes_of_one_program_share_global_pages() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "a.pwt", "--", &work]);
     place.good(&["record", "-q", "-o", "b.pwt", "--", &work]);
     let run = |machine: &str, options: &[&str]| {
@@ -408,8 +398,7 @@ fn processes_of_one_program_share_global_pages() {
 /// On a machine whose TLB holds no huge page the kernel gives none, in every way of simulating it.
 #[test]
 fn a_machine_without_huge_pages_is_given_none() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
     let simulate = |options: &[&str]| {
         let command: &[&str] = &["simulate", "-q", "-m", "mips_r2000", "--thp", "always", "--json"];
@@ -436,8 +425,7 @@ fn a_machine_without_huge_pages_is_given_none() {
 /// are built take what they promise. A program's run gives the same as its trace.
 #[test]
 fn kernels_are_compared_in_one_pass() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.write("any_size.toml", ANY_SIZE);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
     let kernels = [
@@ -514,8 +502,7 @@ const THREADS: &str = r#"
 
 #[test]
 fn threads_on_cores_of_their_own_walk_on_each() {
-    let place = Place::new();
-    let work = place.compile("threads", THREADS);
+    let (place, work) = Place::with_program("threads", THREADS);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
     let simulate = |options: &[&str], to: &str| {
         place.good(&joined(&[&["simulate", "-q", "-m", "skylake_sp", "-o", to], options, &["t.pwt"]]));

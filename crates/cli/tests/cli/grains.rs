@@ -26,8 +26,7 @@ const CACHE: &str = "[[cache]]\nname = \"l2\"\nlevel = 2\nserves = [\"load\", \"
 
 #[test]
 fn pages_are_all_that_tlbs_see() {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "byte.pwt", "--", &work]);
     place.good(&["record", "-q", "--grain", "page", "-o", "page.pwt", "--", &work]);
     assert!(place.read("page.pwt").len() * 3 < place.read("byte.pwt").len() * 2);

@@ -88,8 +88,7 @@ const IN_MACH: &[&str] = &["process", "kernel", "server", "thread"];
 
 #[test]
 fn groups_add_up_in_every_arrangement() {
-    let place = Place::new();
-    let program = place.compile("two", TWO_THREADS);
+    let (place, program) = Place::with_program("two", TWO_THREADS);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &program]);
     let simulate = |machine: &str, options: &[&str]| {
         let usual = ["simulate", "-q", "--json", "-m", machine, "--thp", "never"];
@@ -157,8 +156,7 @@ fn check_payers(result: &RunResult, what: &str) {
 
 #[test]
 fn the_report_shows_threads_hottest_first() {
-    let place = Place::new();
-    let program = place.compile("two", TWO_THREADS);
+    let (place, program) = Place::with_program("two", TWO_THREADS);
     let profile = ["profile", "-m", "k8", "--thp", "never", "-o", "r.json", "-o", "r.html", "--", &program];
     let text = place.good(&profile).stderr;
     let result = from_json(&String::from_utf8(place.read("r.json")).expect("text")).expect("a result");

@@ -70,6 +70,13 @@ impl Place {
         Place(tempfile::tempdir().expect("the temporary folder is writable"), None)
     }
 
+    /// A place with this program, compiled by [`Place::compile`], and its path.
+    pub fn with_program(name: &str, source: &str) -> (Place, String) {
+        let place = Place::new();
+        let program = place.compile(name, source);
+        (place, program)
+    }
+
     /// A place where programs start, and lie in memory, as under Valgrind's own tools, for comparison with these.
     pub fn of_valgrind() -> Place {
         Place(Place::new().0, Some("PAGEWALK_IMAGE_OF_VALGRIND"))

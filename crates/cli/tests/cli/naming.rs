@@ -27,8 +27,7 @@ fn costliest(place: &Place, arguments: &[&str]) -> (String, String) {
 
 #[test]
 fn code_that_a_program_moves_keeps_its_names() {
-    let place = Place::new();
-    let program = place.compile("moved", MOVED);
+    let (place, program) = Place::with_program("moved", MOVED);
     for way in ["in_place", "shared", "memfd", "mremap"] {
         let (name, object) = costliest(&place, &[&program, way]);
         assert_eq!(name, "chase", "{way}");

@@ -18,8 +18,7 @@ const WORK: &str = "
 const OFFLINE: &str = "offline:build_cycles_per_kib=30,max_page=64K";
 
 fn recorded() -> Place {
-    let place = Place::new();
-    let work = place.compile("work", WORK);
+    let (place, work) = Place::with_program("work", WORK);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
     place
 }

@@ -60,8 +60,7 @@ const ODD: &str = r#"
 
 #[test]
 fn programs_see_their_environment_as_it_is() {
-    let place = Place::new();
-    let odd = place.compile("odd", ODD);
+    let (place, odd) = Place::with_program("odd", ODD);
     let under = |pagewalk: &str| said(shell(&place, &format!("exec {odd} {pagewalk} {odd}")));
     let alone = under("");
     assert!(alone.starts_with("Z=1\nPATH=/usr/bin:/bin\nXDG_CACHE_HOME="), "{alone}");
