@@ -93,11 +93,6 @@ impl ReferenceWaits {
         debug_assert!((1..=LEVELS).contains(&usize::from(level)), "level {level}");
         self.lines += 1 << (LEVEL_BITS * (usize::from(level) - 1));
     }
-
-    /// Whether some line missed a cache.
-    pub fn has_missed(self) -> bool {
-        self.lines != 0
-    }
 }
 
 /// A reference of the program that missed a cache of the first design, for its observer.
