@@ -171,7 +171,7 @@ impl Cache {
         look
     }
 
-    /// Prefetches what a lookup of a line will read, if that is in order of use.
+    /// Prefetches a line's set, if its lines are in order of use.
     #[inline(always)]
     pub fn prefetch(&self, address: CacheAddress) {
         if let Contents::InOrder(stack) = &self.contents {
@@ -277,7 +277,7 @@ impl Cache {
         }
     }
 
-    /// Puts a missing line in.
+    /// Puts a missing line in, clean; returns what leaves.
     #[inline(always)]
     pub fn put(&mut self, line: u64) -> Oldest {
         self.recent.note(line, false);

@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn mapping(name: &str, kind: &str) -> MappingRow {
-        MappingRow { page_bytes: 4096, name: name.to_owned(), kind: kind.to_owned(), ..MappingRow::default() }
+        MappingRow { name: name.to_owned(), kind: kind.to_owned(), ..MappingRow::default() }
     }
 
     /// 80,000 of 1,000,000 cycles are walks; the program touches 100 MiB.

@@ -198,7 +198,7 @@ pub struct Group {
 }
 
 /// One mapping, or all mappings of one file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
@@ -242,6 +242,31 @@ pub struct MappingRow {
     /// What its references miss in caches of memory; left out without caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitCounts>,
+}
+
+/// Nothing is known but that its pages have 4096 bytes.
+impl Default for MappingRow {
+    fn default() -> MappingRow {
+        MappingRow {
+            page_bytes: usual_page(),
+            name: String::new(),
+            process: None,
+            kind: String::new(),
+            made_by: None,
+            build_id: None,
+            start: 0,
+            bytes: 0,
+            late_blocks: 0,
+            late_blocks_small_anyway: 0,
+            pages_touched: 0,
+            references_fetch: 0,
+            references_data: 0,
+            walks_fetch: 0,
+            walks_data: 0,
+            walk_cycles: 0,
+            waits: None,
+        }
+    }
 }
 
 impl MappingRow {

@@ -75,7 +75,7 @@ impl Batch<'_> {
         self.spans.get(span + 1).map_or(self.refs.len(), |next| next.first as usize)
     }
 
-    /// Index of data reference `site` of span `span`, or if the span is cut before it, one past its last.
+    /// Index of data reference `site` of a span; the span's end if it has fewer.
     #[inline]
     pub fn reference_at(&self, span: usize, site: usize) -> usize {
         self.span_end(span).min(self.spans[span].first as usize + site)

@@ -83,7 +83,7 @@ impl Mapping {
     /// Largest page of a mapping: what an entry of the top level of x86-64's page tables maps.
     pub const PAGE_BYTES_MAX: u64 = 1 << 39;
 
-    /// Private memory without a file that may be read and written, on base pages.
+    /// Private memory that may be read and written, without a file, on base pages.
     pub fn anonymous(start: VirtAddr, bytes: u64) -> Mapping {
         Mapping {
             start,

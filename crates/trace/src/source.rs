@@ -145,10 +145,9 @@ macro_rules! analyses_behind {
 
 analyses_behind!(&mut A, Box<A>);
 
-/// Several analyses are one of the whole stream, and so is an optional one. They are done if there are some, and all
-/// are done.
 macro_rules! analyses_in {
     ($($holder:ty),*) => {$(
+        /// Passes everything to each analysis in it. It is done if it holds some and all are done.
         impl<A: Analysis> Analysis for $holder {
             fn forerunners(&mut self) -> Vec<Box<dyn Analysis>> {
                 self.iter_mut().flat_map(A::forerunners).collect()

@@ -232,12 +232,16 @@ impl Hierarchy {
         self.passed.0.iter_mut().for_each(Vec::clear);
     }
 
-    /// Lets a line pass at which [`Hierarchy::pass_near`] stopped: this cache, looked up first, lacks it. Returns where
-    /// it was found; none if it left.
+    /// Lets a line pass at which [`Hierarchy::pass_near`] stopped: the cache `nearest` lacks it. Only for caches
+    /// below a first level ([`Hierarchy::below_first_level`]). Returns where it was found; none if it left.
     #[inline]
     pub fn pass_far(&mut self, nearest: usize, line: PassedLine) -> Option<DataSource> {
         match line.requester() {
-            Some(requester) => Some(self.find_missing(requester, line.address())),
+            Some(requester) => {
+                let path = &self.paths[requester as usize];
+                debug_assert!(path.nearest == nearest && !path.soils, "below a first level");
+                Some(self.find_missing(requester, line.address()))
+            }
             None => {
                 self.pass_down(self.levels[nearest], line.address());
                 None

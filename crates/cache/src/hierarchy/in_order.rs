@@ -52,7 +52,8 @@ impl Hierarchy {
         lanes::run(Find::<COUNTED, false> { hierarchy: self, requester, address })
     }
 
-    /// An access whose line the nearest cache lacks, which has [`steps`](crate::path::Path::steps) and takes no store.
+    /// An access to a line that the nearest cache lacks, by a path that has
+    /// [`steps`](crate::path::Path::steps) and soils nothing.
     #[inline]
     pub(super) fn find_missing(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
         lanes::run(Find::<true, true> { hierarchy: self, requester, address })

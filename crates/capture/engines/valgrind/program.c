@@ -16,7 +16,6 @@ argument of its own would not be the same as without Valgrind. */
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vkiscnums.h"
 
-
 /* Bytes of a script's first line that the kernel reads, and the most scripts that it follows. */
 #define LINE_BYTES 256
 #define SCRIPTS_MAX 5

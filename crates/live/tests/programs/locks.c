@@ -18,7 +18,7 @@ static int held(char *at, int pages) {
 }
 
 static void ranges(void) {
-    char *at = map_with(64, 0);
+    char *at = map(64);
     CHECK(mlock(at + PAGE + 5, 7 * PAGE) == 0);
     CHECK(held(at + PAGE, 8) == 8 && held(at, 1) == 0);
     errno = 0;
@@ -26,12 +26,12 @@ static void ranges(void) {
     memset(at, 3, 64 * PAGE);
     CHECK(madvise(at, 4 * PAGE, 24 /* MADV_DONTNEED_LOCKED */) == 0 && at[PAGE] == 0 && at[4 * PAGE] == 3);
     CHECK(munlock(at + PAGE, 8 * PAGE) == 0 && madvise(at, 4 * PAGE, MADV_DONTNEED) == 0);
-    char *touched = map_with(64, 0);
+    char *touched = map(64);
     CHECK(syscall(SYS_mlock2, touched, 64 * PAGE, ON_FAULT) == 0 && held(touched, 64) == 0);
     touched[5 * PAGE] = 1;
     CHECK(held(touched, 64) == 1);
     CHECK(held(map_with(16, MAP_LOCKED), 16) == 16 && held(map_with(16, MAP_POPULATE), 16) == 16);
-    char *filled = map_with(16, 0);
+    char *filled = map(16);
     CHECK(madvise(filled, 8 * PAGE, 22 /* MADV_POPULATE_READ */) == 0 && madvise(filled + 8 * PAGE, 8 * PAGE, 23) == 0);
     CHECK(held(filled + 8 * PAGE, 8) == 8);
     CHECK(mprotect(filled, PAGE, PROT_READ) == 0);
@@ -56,7 +56,7 @@ static void ranges(void) {
 /* What is to come is locked, wherever it comes from; a child has nothing of it. */
 static void future(void) {
     CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
-    char *at = map_with(16, 0);
+    char *at = map(16);
     CHECK(held(at, 16) == 16);
     char *moved = mremap(at, 16 * PAGE, 32 * PAGE, MREMAP_MAYMOVE);
     CHECK(moved != MAP_FAILED && held(moved, 32) == 32);
@@ -65,12 +65,12 @@ static void future(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        CHECK(held(map_with(16, 0), 16) == 0 && madvise(moved, PAGE, MADV_DONTNEED) == 0);
+        CHECK(held(map(16), 16) == 0 && madvise(moved, PAGE, MADV_DONTNEED) == 0);
         _exit(5);
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
-    CHECK(munlockall() == 0 && held(map_with(16, 0), 16) == 0);
+    CHECK(munlockall() == 0 && held(map(16), 16) == 0);
 }
 
 /* A megabyte of locked memory: nothing but the program's own counts. */
@@ -78,7 +78,7 @@ static void limited(void) {
     struct rlimit limit = {1 << 20, 1 << 20};
     CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
     CHECK(getuid() != 0 || setresuid(65534, 65534, 65534) == 0);
-    char *at = map_with(1024, 0);
+    char *at = map(1024);
     errno = 0;
     CHECK(mlock(at, 1024 * PAGE) == -1 && errno == ENOMEM);
     CHECK(mlock(at, 200 * PAGE) == 0 && mlock(at, 200 * PAGE) == 0);
@@ -87,16 +87,16 @@ static void limited(void) {
     errno = 0;
     CHECK(mlockall(MCL_CURRENT) == -1 && errno == ENOMEM);
     CHECK(munlockall() == 0 && mlockall(MCL_FUTURE) == 0);
-    char *first = map_with(200, 0);
+    char *first = map(200);
     errno = 0;
     CHECK(mmap(0, 200 * PAGE, RW, PLAIN, -1, 0) == MAP_FAILED && errno == EAGAIN);
     errno = 0;
     CHECK(mremap(first, 200 * PAGE, 400 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED && errno == EAGAIN);
     CHECK(sbrk(200 * PAGE) == (void *)-1);
     CHECK(munmap(first, 200 * PAGE) == 0);
-    map_with(200, 0);
+    map(200);
     CHECK(munlockall() == 0);
-    map_with(800, 0);
+    map(800);
     errno = 0;
     CHECK(mmap(0, 800 * PAGE, RW, PLAIN | MAP_LOCKED, -1, 0) == MAP_FAILED && errno == EAGAIN);
     limit.rlim_cur = 0;

@@ -8,13 +8,13 @@ use super::MAX_ORDER;
 
 /// The free blocks of one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
+struct Zone {
     /// Its memory node.
-    pub node: u32,
+    node: u32,
     /// Its name, such as `DMA32` or `Normal`.
-    pub name: String,
+    name: String,
     /// Free blocks by order, from 0.
-    pub free: Vec<u64>,
+    free: Vec<u64>,
 }
 
 /// The zones of a host: at least one, all with the same orders. Parsed from `/proc/buddyinfo`.

@@ -21,7 +21,7 @@ mod sample;
 mod spec;
 
 pub use buddy::{BlockState, Buddy};
-pub use buddyinfo::{BuddyInfo, BuddyInfoError, Zone};
+pub use buddyinfo::{BuddyInfo, BuddyInfoError};
 pub use compaction::{Compaction, Move};
 pub(crate) use endless::EndlessFrames;
 pub use error::MemoryError;

@@ -13,12 +13,12 @@ pub(crate) struct CacheLookahead {
     far: usize,
     /// The first line that it has not prefetched.
     line: usize,
-    /// The first walk that it has not prefetched.
-    walk: usize,
+    /// The first entry that it has not prefetched.
+    entry: usize,
 }
 
 impl CacheLookahead {
-    /// Lines, and walks, to prefetch ahead.
+    /// Lines, and entries, to prefetch ahead.
     const AHEAD: usize = 8;
     /// Lines that are expected to be far after one was.
     const FAR: usize = 8;
@@ -37,7 +37,7 @@ impl CacheLookahead {
         }
     }
 
-    /// Prefetches the sets of lines from number `next` on, and of the leaves that walks from `walked` on read.
+    /// Prefetches the sets of lines from number `next` on, and of entries from walk `walked` on.
     #[inline(always)]
     pub fn prefetch(
         &mut self,
@@ -56,13 +56,12 @@ impl CacheLookahead {
             }
         }
         self.line = end;
-        let end = walks.len().min(walked + Self::AHEAD);
-        for walk in self.walk.clamp(walked, end)..end {
-            // Entries above a leaf are read often, so they are near.
-            if let Some(&leaf) = walks.entries(walk).last() {
-                hierarchy.prefetch(Requester::Walk, CacheAddress::same(leaf));
-            }
+        let entries = walks.all_entries();
+        let read = walks.first_entry(walked);
+        let end = entries.len().min(read + Self::AHEAD);
+        for &entry in &entries[self.entry.clamp(read, end)..end] {
+            hierarchy.prefetch(Requester::Walk, CacheAddress::same(entry));
         }
-        self.walk = end;
+        self.entry = end;
     }
 }

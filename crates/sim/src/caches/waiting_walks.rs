@@ -31,7 +31,7 @@ pub(crate) struct WaitingWalks {
 }
 
 impl WaitingWalks {
-    /// None, with room for as many as others.
+    /// An empty list with room for as many as `others` holds.
     pub fn like(others: &WaitingWalks) -> WaitingWalks {
         WaitingWalks {
             walks: Vec::with_capacity(others.walks.len()),
@@ -79,9 +79,13 @@ impl WaitingWalks {
         &self.entries
     }
 
+    /// Where the entries of a walk begin among all; `walk`: at most the number of walks.
+    pub fn first_entry(&self, walk: usize) -> usize {
+        walk.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
     /// The entries that a walk reads.
     pub fn entries(&self, walk: usize) -> &[u64] {
-        let first = walk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.entries[first..self.ends[walk]]
+        &self.entries[self.first_entry(walk)..self.ends[walk]]
     }
 }

@@ -370,6 +370,7 @@ impl CodeLines {
         let &ReferencePlace { batch, span, at, .. } = place;
         match at {
             CodePosition::Site(site) => Moment::of_data(batch.reference_at(span, site)),
+            // No run and no data reference come before the first instruction.
             CodePosition::Instruction(0) => Moment::of_run(batch.reference_at(span, 0), (span, 0)),
             CodePosition::Instruction(_) => self.position(place).moment(at),
         }

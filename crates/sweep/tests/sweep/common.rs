@@ -173,12 +173,13 @@ pub fn alone(cell: &MachineCell) -> Simulation {
     Simulation::new(vec![HostKernel::new(ThpMode::Never).design(&machine)], &arrangement).unwrap()
 }
 
-/// What one machine counts, and its operating system.
+/// What a simulation of one machine has counted, with its operating system's counts.
 pub fn counted(alone: &mut Simulation) -> Metrics {
     let found = alone.counts();
     with_structure(metrics(&alone.finish()[0]), found.as_ref())
 }
 
+/// Adds an operating system's counts, if there is one.
 pub fn with_structure(mut counted: Metrics, found: Option<&StructureCounts>) -> Metrics {
     found.iter().for_each(|found| add_structure(&mut counted, found));
     counted

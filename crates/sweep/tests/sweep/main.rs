@@ -335,7 +335,7 @@ fn kept_studies_read() {
 }
 
 fn cases() -> u64 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
+    pagewalk_oracle::cases(4).into()
 }
 
 /// Machines of several page formats, too many for one pass, come out in the study's order.

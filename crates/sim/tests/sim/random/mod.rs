@@ -9,6 +9,7 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, BlockId, Draws, Kind, Size, ThreadId, VirtAddr};
 use std::collections::BTreeMap;
 
+/// Draws by remainder, not by product as [`Draws::below`]: so seeds keep their machines and programs.
 #[derive(Clone)]
 pub struct Random(Draws);
 
