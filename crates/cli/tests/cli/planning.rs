@@ -104,9 +104,10 @@ fn host_can(lab: &Lab) -> bool {
     let can = dry.code == 0 && dry.json()["mode"] != "never" && at_hand;
     assert!(dry.code == 0 || dry.code == HOST_CANNOT, "{}", dry.stderr);
     all_are_told(&dry.json(), &[]);
-    if !can {
-        let need = if at_hand { Need::Tracing } else { Need::HugePages };
-        skip(need, format_args!("huge pages at hand: {at_hand}: {}", dry.stderr));
+    match (can, at_hand) {
+        (true, _) => {}
+        (false, true) => skip(Need::Tracing, &dry.stderr),
+        (false, false) => skip(Need::HugePages, "the host gives no 128 MiB on huge pages"),
     }
     can
 }

@@ -18,13 +18,14 @@ pub const MIB: u64 = 1 << 20;
 pub fn host_can() -> bool {
     static AT_HAND: OnceLock<bool> = OnceLock::new();
     match (check_host(), mode(), AT_HAND.get_or_init(|| huge_pages_are_at_hand(256 << 20))) {
-        (Ok(()), Some(Mode::Madvise | Mode::Always), true) => true,
-        (host, mode, at_hand) => {
-            let need = if host.is_err() { Need::Tracing } else { Need::HugePages };
-            skip(need, format_args!("{host:?}, huge pages {mode:?}, at hand: {at_hand}"));
-            false
+        (Ok(()), Some(Mode::Madvise | Mode::Always), true) => return true,
+        (Err(error), ..) => skip(Need::Tracing, error),
+        (Ok(()), Some(Mode::Madvise | Mode::Always), false) => {
+            skip(Need::HugePages, "the host gives no 256 MiB on huge pages")
         }
+        (Ok(()), mode, _) => skip(Need::HugePages, format_args!("huge pages are {mode:?} here")),
     }
+    false
 }
 
 pub fn anonymous(bytes: u64, nth: u32) -> What {
