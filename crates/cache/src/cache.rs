@@ -3,7 +3,7 @@
 use crate::lanes::{Lanes, Portable};
 use crate::recent_lines::{Need, RecentLines};
 use crate::slots::Slots;
-use crate::stack::{Entered, LruStack, Oldest};
+use crate::stack::{Entered, LruStack};
 use crate::stamps::StampedSets;
 use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
@@ -273,17 +273,6 @@ impl Cache {
         match &mut self.contents {
             Contents::InOrder(stack) => stack.enter(lanes, line, soils),
             Contents::Stamped(sets) => sets.enter(line, soils),
-            Contents::InSlots(_) => no_slots(),
-        }
-    }
-
-    /// Puts a missing line in, clean; returns what leaves.
-    #[inline(always)]
-    pub fn put(&mut self, line: u64) -> Oldest {
-        self.recent.note(line, false);
-        match &mut self.contents {
-            Contents::InOrder(stack) => stack.fill(line, false),
-            Contents::Stamped(sets) => sets.fill(line, false),
             Contents::InSlots(_) => no_slots(),
         }
     }

@@ -11,7 +11,7 @@ use crate::path::{Path, Step, StepOfLine};
 use crate::stack::{Entered, Oldest};
 use crate::{CacheAddress, Requester};
 
-/// An access. `COUNTED`: counts it. `MISSES`: the nearest cache lacks the line, which no store soils there.
+/// An access. `COUNTED`: counts it. `MISSES`: the nearest cache lacks the line, and lies below a first level.
 struct Find<'a, const COUNTED: bool, const MISSES: bool> {
     hierarchy: &'a mut Hierarchy,
     requester: Requester,
@@ -29,7 +29,13 @@ impl<const COUNTED: bool, const MISSES: bool> Work for Find<'_, COUNTED, MISSES>
         let nearest = path.nearest;
         let soils = requester == Requester::Store && path.soils;
         let cache = &mut hierarchy.caches[nearest];
-        let entered = if MISSES { Entered::Filled(cache.put(line)) } else { cache.enter(lanes, line, soils) };
+        let entered = if MISSES {
+            // There no store soils, and no repeated line is kept.
+            let stack = cache.in_order_mut().expect("its lines are in order of use");
+            Entered::Filled(stack.fill(line, false))
+        } else {
+            cache.enter(lanes, line, soils)
+        };
         let hit = matches!(entered, Entered::Held);
         if COUNTED {
             cache.count(requester, if hit { Look::Hit } else { Look::Miss });
