@@ -10,6 +10,7 @@ use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Reque
 
 /// What a cache holds.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "caches are few, and a stack is read at each access")]
 enum Contents {
     /// By order of use: the plain case.
     InOrder(LruStack),
@@ -272,7 +273,7 @@ impl Cache {
         self.recent.note(line, soils);
         match &mut self.contents {
             Contents::InOrder(stack) => stack.enter(lanes, line, soils),
-            Contents::Stamped(sets) => sets.enter(line, soils),
+            Contents::Stamped(sets) => sets.enter(lanes, line, soils),
             Contents::InSlots(_) => no_slots(),
         }
     }

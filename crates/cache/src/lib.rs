@@ -20,6 +20,7 @@ mod hierarchy;
 mod lanes;
 mod lines;
 mod path;
+mod place;
 mod recent_lines;
 mod slices;
 mod slots;

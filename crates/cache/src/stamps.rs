@@ -4,38 +4,18 @@
 //! comparison and a store, whatever else the set holds: for caches that see all fetches or all data references of a
 //! program. Else the set is searched. [`LruStack`](crate::stack::LruStack) is for caches that see few.
 
+use crate::lanes::{self, Lanes, Work};
+use crate::place::{EMPTY, Found, Place};
 use crate::stack::{Entered, Oldest};
 use crate::{CacheSpec, Requester};
 
-/// Marks an empty place; no line has this number.
-const EMPTY: u64 = u64::MAX;
+mod hits;
 
 /// log2 of the table's entries for each place.
 const TABLE_SHIFT: u32 = 3;
 
 /// Times are reserved for about so many lines at once: files may have blocks of any length.
 const LINES_MAX: usize = if cfg!(test) { 4 } else { 1 << 24 };
-
-/// A place for a line.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    line: u64,
-    /// The times of the last use and of the last store; no store: 0, so that the line is clean.
-    uses: [u32; 2],
-}
-
-impl Place {
-    /// Free: as if used before all others.
-    const NONE: Place = Place { line: EMPTY, uses: [0; 2] };
-
-    fn used(&self) -> u32 {
-        self.uses[0].max(self.uses[1])
-    }
-
-    fn is_dirty(&self) -> bool {
-        self.uses[1] != 0
-    }
-}
 
 /// An access to some bytes.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +55,7 @@ pub trait Accesses: Copy {
     /// The lines of a record. If a cache has them all, its accesses do no more than to use each once.
     fn lines(&self, record: &Self::Record) -> RecordLines;
 
-    /// Its further lines, in the order of use.
+    /// Its further lines, in the order of use. A line may come again.
     fn others(&self, record: &Self::Record) -> impl Iterator<Item = u64>;
 
     /// Its accesses, in order.
@@ -101,15 +81,6 @@ impl Shape {
     fn set(self, line: u64) -> usize {
         (line as usize & self.set_mask) << self.place_bits
     }
-}
-
-/// Records whose accesses were hits, up to one of which some may not be.
-struct Hits {
-    records: usize,
-    /// The time of their last access.
-    time: u32,
-    /// Their lookups by loads or fetches, and by stores.
-    lookups: [u64; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -158,88 +129,9 @@ impl StampedSets {
         shift: u32,
         records: &[A::Record],
         accesses: A,
-        mut missed: impl FnMut((usize, usize), u64, bool, Oldest),
+        missed: impl FnMut((usize, usize), u64, bool, Oldest),
     ) -> [u64; 2] {
-        let most = accesses.most_lines().max(2);
-        let piece = (LINES_MAX / most).max(1);
-        let mut lookups = [0; 2];
-        let mut index = 0;
-        loop {
-            let next = &records[index..records.len().min(index + piece)];
-            let before = self.time_for(most * next.len()) - 1;
-            let hits = self.hits(next, accesses, before);
-            self.now = hits.time;
-            lookups = [0, 1].map(|by| lookups[by] + hits.lookups[by]);
-            index += hits.records;
-            let Some(record) = records.get(index) else { return lookups };
-            if hits.records == next.len() {
-                continue;
-            }
-            for (at, ByteAccess { start, bytes, soils }) in accesses.each(record).enumerate() {
-                for line in start >> shift..=(start + bytes - 1) >> shift {
-                    lookups[usize::from(soils)] += u64::from(!A::PAIRED);
-                    if self.repeats(line, line, soils) == 0
-                        && let Entered::Filled(oldest) = self.enter(line, soils)
-                    {
-                        missed((index, at), line, soils, oldest);
-                    }
-                }
-            }
-            lookups[0] += if A::PAIRED { accesses.lines(record).lookups } else { 0 };
-            index += 1;
-        }
-    }
-
-    /// Takes records as long as their lines are where they were last. `before`: the time before their first access.
-    #[inline(never)]
-    fn hits<A: Accesses>(&mut self, records: &[A::Record], accesses: A, before: u32) -> Hits {
-        // In registers.
-        let StampedSets { shape, places, table, .. } = self;
-        let (mask, places, table) = (shape.table_mask, &mut places[..], &table[..=shape.table_mask]);
-        let latest = |line: u64| usize::from(table[line as usize & mask]);
-        let (mut time, mut lookups, mut soiled) = (before, 0, 0);
-        let mut taken = records.len();
-        for (index, record) in records.iter().enumerate() {
-            let RecordLines { first, second, has_others, soils, lookups: own } = accesses.lines(record);
-            let mut place = latest(first);
-            if places[place].line != first {
-                taken = index;
-                break;
-            }
-            if A::PAIRED || second != first {
-                let next = latest(second);
-                let has_all = match A::PAIRED {
-                    true => {
-                        !has_others || accesses.others(record).all(|line| places[latest(line)].line == line)
-                    }
-                    false => second.wrapping_sub(first) == 1,
-                };
-                if places[next].line != second || !has_all {
-                    taken = index;
-                    break;
-                }
-                time += 1;
-                soiled += u64::from(soils);
-                places[place].uses[usize::from(soils)] = time;
-                place = next;
-            }
-            time += 1;
-            soiled += u64::from(soils);
-            places[place].uses[usize::from(soils)] = time;
-            if A::PAIRED {
-                lookups += own;
-                if has_others {
-                    for line in accesses.others(record) {
-                        time += 1;
-                        places[latest(line)].uses[0] = time;
-                    }
-                }
-            }
-        }
-        if !A::PAIRED {
-            lookups = u64::from(time - before) - soiled;
-        }
-        Hits { records: taken, time, lookups: [lookups, soiled] }
+        lanes::run(EnterAll { sets: self, shift, records, accesses, missed })
     }
 
     /// Uses a line and the next if it is another, if both are where they were last. Returns how many it used.
@@ -276,20 +168,12 @@ impl StampedSets {
     }
 
     /// [`StampedSets::touch`], and if the line is missing [`StampedSets::fill`].
-    #[inline(never)]
-    pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
+    #[inline(always)]
+    pub fn enter(&mut self, lanes: impl Lanes, line: u64, soils: bool) -> Entered {
         let time = self.time_for(1);
         let start = self.shape.set(line);
-        let set = &self.places[start..start + self.shape.ways];
-        // Without branches: where a line is cannot be foretold.
-        let (mut held, mut oldest, mut age) = (usize::MAX, 0, u32::MAX);
-        for (way, place) in set.iter().enumerate() {
-            let used = place.used();
-            held = if place.line == line { way } else { held };
-            oldest = if used < age { way } else { oldest };
-            age = age.min(used);
-        }
-        if held != usize::MAX {
+        let Found { held, oldest } = lanes.search(&self.places[start..start + self.shape.ways], line);
+        if let Some(held) = held {
             self.use_at(start + held, line, soils, time);
             return Entered::Held;
         }
@@ -368,6 +252,54 @@ impl StampedSets {
             }
         }
         self.now = length as u32 + 1;
+    }
+}
+
+/// See [`StampedSets::enter_all`].
+struct EnterAll<'a, A: Accesses, M> {
+    sets: &'a mut StampedSets,
+    shift: u32,
+    records: &'a [A::Record],
+    accesses: A,
+    missed: M,
+}
+
+impl<A: Accesses, M: FnMut((usize, usize), u64, bool, Oldest)> Work for EnterAll<'_, A, M> {
+    type Result = [u64; 2];
+
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) -> [u64; 2] {
+        let EnterAll { sets, shift, records, accesses, mut missed } = self;
+        let most = accesses.most_lines().max(2);
+        let piece = (LINES_MAX / most).max(1);
+        let mut lookups = [0; 2];
+        let mut index = 0;
+        loop {
+            let next = &records[index..records.len().min(index + piece)];
+            let before = sets.time_for(most * next.len()) - 1;
+            let hits = sets.hits(next, accesses, before);
+            sets.now = hits.time;
+            lookups = [0, 1].map(|by| lookups[by] + hits.lookups[by]);
+            index += hits.records;
+            let Some(record) = records.get(index) else { return lookups };
+            if hits.records == next.len() {
+                continue;
+            }
+            for (at, ByteAccess { start, bytes, soils }) in accesses.each(record).enumerate() {
+                for line in start >> shift..=(start + bytes - 1) >> shift {
+                    lookups[usize::from(soils)] += u64::from(!A::PAIRED);
+                    // Other records mostly have one line, which the loop did not find.
+                    if A::PAIRED && sets.repeats(line, line, soils) != 0 {
+                        continue;
+                    }
+                    if let Entered::Filled(oldest) = sets.enter(lanes, line, soils) {
+                        missed((index, at), line, soils, oldest);
+                    }
+                }
+            }
+            lookups[0] += if A::PAIRED { accesses.lines(record).lookups } else { 0 };
+            index += 1;
+        }
     }
 }
 

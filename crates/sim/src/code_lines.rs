@@ -271,8 +271,14 @@ impl CodeLines {
         &self.runs(batch.spans[span].block.index())[run]
     }
 
-    /// How blocks are fetched by a cache with lines of 2 to the power of `shift` bytes.
-    pub fn fetches(&self, shift: u32) -> BlockFetches<'_> {
+    /// log2 of the bytes of the lines by which blocks are fetched. Caches may have longer ones.
+    pub fn line_shift(&self) -> u32 {
+        self.line_shift
+    }
+
+    /// How blocks are fetched by a cache with lines of 2 to the power of `shift` bytes. `COARSER`: those are longer.
+    pub fn fetches<const COARSER: bool>(&self, shift: u32) -> BlockFetches<'_, COARSER> {
+        debug_assert_eq!(COARSER, shift > self.line_shift);
         BlockFetches { lines: &self.lines, all: self, shift, coarser: shift - self.line_shift }
     }
 
@@ -290,7 +296,7 @@ impl CodeLines {
 
 /// How blocks are fetched by a cache.
 #[derive(Clone, Copy)]
-pub(crate) struct BlockFetches<'a> {
+pub(crate) struct BlockFetches<'a, const COARSER: bool> {
     /// Those of `all`, so that loops hold them in registers.
     lines: &'a [BlockLines],
     all: &'a CodeLines,
@@ -299,18 +305,20 @@ pub(crate) struct BlockFetches<'a> {
     coarser: u32,
 }
 
-impl BlockFetches<'_> {
+impl<const COARSER: bool> BlockFetches<'_, COARSER> {
     /// The lines that the fetches of a block use.
     #[inline(always)]
     pub fn lines(&self, block: usize) -> RecordLines {
         let BlockLines { first, second, lookups } = self.lines[block];
         let own = lookups & !BlockLines::HAS_OTHERS;
+        let second = first.wrapping_add_signed(second.into());
+        let coarser = if COARSER { self.coarser } else { 0 };
         RecordLines {
-            first: first >> self.coarser,
-            second: first.wrapping_add_signed(second.into()) >> self.coarser,
+            first: first >> coarser,
+            second: second >> coarser,
             has_others: own != lookups,
             soils: false,
-            lookups: if self.coarser == 0 { own.into() } else { self.lookups(block) },
+            lookups: if COARSER { self.lookups(block) } else { own.into() },
         }
     }
 
@@ -372,6 +380,13 @@ mod tests {
         all
     }
 
+    fn all_lines<const COARSER: bool>(
+        fetches: BlockFetches<'_, COARSER>,
+        block: usize,
+    ) -> (RecordLines, Vec<u64>) {
+        (fetches.lines(block), fetches.others(block).collect())
+    }
+
     /// The address and length of an instruction, near the others or far from them.
     fn instruction() -> impl Strategy<Value = (u64, u8)> {
         let address = prop_oneof![4 => 0..600_u64, 1 => (1..4_u64).prop_map(|far| far << 50)];
@@ -398,7 +413,6 @@ mod tests {
             let learned: Vec<Block> = blocks.iter().map(block).collect();
             let mut all = CodeLines::default();
             all.learn(learned.iter(), LineGrain::Line(grain));
-            let fetches = all.fetches(shift);
             for (number, instructions) in blocks.iter().enumerate() {
                 let number = BlockId(number as u32).index();
                 let used = || {
@@ -407,15 +421,19 @@ mod tests {
                     };
                     instructions.iter().flat_map(lines)
                 };
-                let RecordLines { first, second, has_others, lookups, .. } = fetches.lines(number);
-                let others = has_others.then(|| fetches.others(number)).into_iter().flatten();
-                let told = last_uses([first, second].into_iter().chain(others));
+                let (record, others) = match coarser {
+                    0 => all_lines(all.fetches::<false>(shift), number),
+                    _ => all_lines(all.fetches::<true>(shift), number),
+                };
+                let RecordLines { first, second, has_others, lookups, .. } = record;
+                prop_assert_eq!(has_others, !others.is_empty());
+                let told = last_uses([first, second].into_iter().chain(others.iter().copied()));
                 prop_assert_eq!(lookups, used().count() as u64);
                 match instructions.is_empty() {
                     true => prop_assert!(told.iter().all(|&line| line >= 1 << (64 - shift))),
                     false => prop_assert_eq!(told, last_uses(used())),
                 }
-                prop_assert!(2 + fetches.others(number).count() <= all.most_lines());
+                prop_assert!(2 + others.len() <= all.most_lines());
             }
         }
     }

@@ -17,7 +17,8 @@ pub struct PassedLine(u64);
 /// Hits by requester.
 pub type Hits = [u64; Requester::ALL.len()];
 
-/// Bits of a passed line that tell whose access misses: they are free, as lines have at least 8 bytes.
+/// Bits of a passed line that tell whose access misses, by the requester's code and one: they are free, as lines have
+/// at least 8 bytes.
 const WHOSE: u64 = 3;
 
 impl PassedLine {
@@ -25,13 +26,8 @@ impl PassedLine {
     #[inline(always)]
     fn new(address: CacheAddress, requester: Option<Requester>) -> PassedLine {
         debug_assert_eq!(address.physical, address.logical);
-        let whose = match requester {
-            None => 0,
-            Some(Requester::Fetch) => 1,
-            Some(Requester::Load) => 2,
-            Some(Requester::Store) => 3,
-            Some(Requester::Walk) => unreachable!("walks do not go through a first level"),
-        };
+        debug_assert_ne!(requester, Some(Requester::Walk), "walks do not go through a first level");
+        let whose = requester.map_or(0, |requester| requester as u64 + 1);
         PassedLine(address.physical & !WHOSE | whose)
     }
 
@@ -40,9 +36,7 @@ impl PassedLine {
     pub fn requester(self) -> Option<Requester> {
         match self.0 & WHOSE {
             0 => None,
-            1 => Some(Requester::Fetch),
-            2 => Some(Requester::Load),
-            _ => Some(Requester::Store),
+            code => Some(Requester::ALL[code as usize - 1]),
         }
     }
 

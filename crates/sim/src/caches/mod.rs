@@ -286,8 +286,15 @@ impl MemoryCaches {
     ) {
         let space = logical(space, VirtAddr(0));
         let shift = self.hierarchy.line_shift(Requester::Fetch);
-        let accesses = FetchAccesses { lines, fetches: lines.fetches(shift), space, first: space >> shift };
-        if self.hierarchy.take_fetches(spans, accesses, &mut passes) {
+        let first = space >> shift;
+        let is_done = if shift == lines.line_shift() {
+            let accesses = FetchAccesses { lines, fetches: lines.fetches::<false>(shift), space, first };
+            self.hierarchy.take_fetches(spans, accesses, &mut passes)
+        } else {
+            let accesses = FetchAccesses { lines, fetches: lines.fetches::<true>(shift), space, first };
+            self.hierarchy.take_fetches(spans, accesses, &mut passes)
+        };
+        if is_done {
             return;
         }
         for (span, here) in spans.iter().enumerate() {
@@ -436,15 +443,15 @@ impl Accesses for DataAccesses {
 
 /// The fetches of blocks.
 #[derive(Clone, Copy)]
-struct FetchAccesses<'a> {
+struct FetchAccesses<'a, const COARSER: bool> {
     lines: &'a CodeLines,
-    fetches: BlockFetches<'a>,
+    fetches: BlockFetches<'a, COARSER>,
     /// The start of their address space, and its first line.
     space: u64,
     first: u64,
 }
 
-impl Accesses for FetchAccesses<'_> {
+impl<const COARSER: bool> Accesses for FetchAccesses<'_, COARSER> {
     type Record = Span;
     const PAIRED: bool = true;
 
