@@ -19,7 +19,7 @@ use crate::pass::cohort::{Cohort, Divided};
 use crate::pass::near_waits::NearWaits;
 use crate::pass::place::ReferencePlace;
 use crate::pass::process::Process;
-use crate::pass::span_index::SpanIndex;
+use crate::pass::span_cursor::SpanCursor;
 use crate::store::PageStore;
 use pagewalk_cache::Requester;
 use pagewalk_trace::{Batch, Block, Span};
@@ -255,7 +255,7 @@ struct WaitingNews<'a, O> {
     process: &'a Process,
     observer: &'a mut O,
     batch: &'a Batch<'a>,
-    spans: &'a mut SpanIndex,
+    spans: &'a mut SpanCursor,
     /// If the observer hears of waits together.
     near: Option<&'a mut NearWaits>,
     news: Vec<(Moment, ReferenceWaits)>,
@@ -378,11 +378,11 @@ impl CodeLines {
 
     /// The reference of a moment.
     #[inline(always)]
-    fn reference(&self, batch: &Batch<'_>, moment: Moment, spans: &mut SpanIndex) -> PlacedReference {
+    fn reference(&self, batch: &Batch<'_>, moment: Moment, spans: &mut SpanCursor) -> PlacedReference {
         match moment.run() {
             None => {
                 let index = moment.data();
-                let span = spans.span_of(batch, index);
+                let span = spans.span_of(batch.spans, index);
                 let Span { block, first } = batch.spans[span];
                 let code = self.number_of_site(block.index(), index - first as usize);
                 PlacedReference { span, code: CodeNumber::Site(code), at: batch.refs[index].address() }

@@ -19,7 +19,7 @@ use crate::pass::first_caches::FirstCaches;
 use crate::pass::forerunner::BatchesAhead;
 use crate::pass::near_waits::NearWaits;
 use crate::pass::place::{ReferencePlace, site};
-use crate::pass::span_index::SpanIndex;
+use crate::pass::span_cursor::SpanCursor;
 use crate::store::PageStore;
 use pagewalk_cache::{CacheAddress, Requester};
 use pagewalk_mm::MappingId;
@@ -73,7 +73,7 @@ pub(crate) struct CachesProgress {
     /// What first levels did, batch by batch, if forerunners see the references.
     pub ahead: Option<BatchesAhead>,
     /// Of the batch that passes.
-    pub spans: SpanIndex,
+    pub spans: SpanCursor,
     /// What the observed design's first level missed and the next one served, since the last event.
     pub near: NearWaits,
 }
@@ -269,9 +269,9 @@ impl<O: Observer> Pass<O> {
             let lines = &mut self.process.lines;
             lines.learn(batch.blocks.since(lines.blocks()), grain);
             let at = CachesPosition::before(batch, spans.start);
-            let CachesProgress { whole, first, ahead, spans: index, .. } = &mut self.course.caches;
+            let CachesProgress { whole, first, ahead, spans: cursor, .. } = &mut self.course.caches;
             *whole = at;
-            index.begin(spans.clone());
+            cursor.begin(spans.clone());
             first.iter_mut().for_each(|first| first.begin(at));
             if let Some(ahead) = ahead.as_ref().filter(|_| spans.start == 0) {
                 ahead.begin(batch, first);

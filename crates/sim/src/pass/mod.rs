@@ -23,7 +23,7 @@ mod scout;
 mod sets;
 mod software;
 mod spaces;
-mod span_index;
+mod span_cursor;
 mod threads;
 mod together;
 mod twins;
