@@ -160,6 +160,28 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
+    /// A plain cache: with lines of 64 bytes, found by physical address, of which the least recently used is replaced;
+    /// filled by misses, written back, not shared. Latency in cycles.
+    pub fn plain(name: &str, level: u8, serves: &[Requester], geometry: Geometry, latency: u64) -> CacheSpec {
+        CacheSpec {
+            name: name.to_owned(),
+            level,
+            serves: serves.iter().copied().collect(),
+            line_shift: 6,
+            geometry,
+            slices: 1,
+            replacement: Replacement::Lru,
+            organisation: CacheOrganisation::Sets,
+            latency,
+            shared: false,
+            stores: StoreRule::Back,
+            write_buffer: None,
+            address: AddressUsed::Physical,
+            fills: CacheFills::Misses,
+            inclusive: false,
+        }
+    }
+
     /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
         (self.geometry.entries() as u64 * u64::from(self.slices)) << self.line_shift

@@ -245,23 +245,7 @@ fn compare(
 
 /// A cache of 64 lines.
 fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
-    CacheSpec {
-        name: name.to_owned(),
-        level,
-        serves: serves.iter().copied().collect::<RequesterSet>(),
-        line_shift: 6,
-        geometry: Geometry::new(64, Some(4)).unwrap(),
-        slices: 1,
-        replacement: Replacement::Lru,
-        organisation: CacheOrganisation::Sets,
-        latency: 4,
-        shared: false,
-        stores: StoreRule::default(),
-        write_buffer: None,
-        address: AddressUsed::default(),
-        fills: CacheFills::default(),
-        inclusive: false,
-    }
+    CacheSpec::plain(name, level, serves, Geometry::new(64, Some(4)).unwrap(), 4)
 }
 
 fn refused(caches: &[CacheSpec]) -> String {

@@ -1,10 +1,10 @@
 //! A hierarchy that leaves its first level to another one counts as one that has all its levels.
 
 use pagewalk_cache::{
-    AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, DataSource, Hierarchy, PassedLine,
-    Requester, StoreRule, check, shares_first_level,
+    CacheAddress, CacheFills, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule, check,
+    shares_first_level,
 };
-use pagewalk_setassoc::{Geometry, Replacement};
+use pagewalk_setassoc::Geometry;
 use proptest::prelude::*;
 
 const PROGRAM: [Requester; 3] = [Requester::Fetch, Requester::Load, Requester::Store];
@@ -13,22 +13,11 @@ const PROGRAM: [Requester; 3] = [Requester::Fetch, Requester::Load, Requester::S
 type Shape = (u32, u32, bool);
 
 fn cache(level: u8, serves: &[Requester], (sets, ways, is_victims): Shape) -> CacheSpec {
+    let geometry = Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets");
+    let fills = if is_victims { CacheFills::Victims } else { CacheFills::Misses };
     CacheSpec {
-        name: format!("l{level}"),
-        level,
-        serves: serves.iter().copied().collect(),
-        line_shift: 6,
-        geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
-        slices: 1,
-        replacement: Replacement::Lru,
-        organisation: CacheOrganisation::Sets,
-        latency: u64::from(level) * 10,
-        shared: false,
-        stores: StoreRule::Back,
-        write_buffer: None,
-        address: AddressUsed::Physical,
-        fills: if is_victims { CacheFills::Victims } else { CacheFills::Misses },
-        inclusive: false,
+        fills,
+        ..CacheSpec::plain(&format!("l{level}"), level, serves, geometry, u64::from(level) * 10)
     }
 }
 

@@ -1,28 +1,12 @@
 use super::*;
-use crate::{AddressUsed, CacheFills, CacheOrganisation, StoreRule};
-use pagewalk_setassoc::{Geometry, Replacement};
+use pagewalk_setassoc::Geometry;
 use proptest::prelude::*;
 
 const SETS: usize = 4;
 
 fn spec(ways: u32, slices: u32) -> CacheSpec {
-    CacheSpec {
-        name: "l2".into(),
-        level: 2,
-        serves: [Requester::Load, Requester::Store].into_iter().collect(),
-        line_shift: 6,
-        geometry: Geometry::new(SETS as u32 * ways, Some(ways)).expect("a power of two of sets"),
-        slices,
-        replacement: Replacement::Lru,
-        organisation: CacheOrganisation::Sets,
-        latency: 10,
-        shared: false,
-        stores: StoreRule::Back,
-        write_buffer: None,
-        address: AddressUsed::Physical,
-        fills: CacheFills::Misses,
-        inclusive: false,
-    }
+    let geometry = Geometry::new(SETS as u32 * ways, Some(ways)).expect("a power of two of sets");
+    CacheSpec { slices, ..CacheSpec::plain("l2", 2, &[Requester::Load, Requester::Store], geometry, 10) }
 }
 
 /// All lines of a cache in one list, from the latest to the oldest: each with its set and its dirt.

@@ -1,28 +1,12 @@
 use super::*;
 use crate::lanes::Portable;
 use crate::stack::LruStack;
-use crate::{AddressUsed, CacheFills, CacheOrganisation, StoreRule};
-use pagewalk_setassoc::{Geometry, Replacement};
+use pagewalk_setassoc::Geometry;
 use proptest::prelude::*;
 
 fn spec(sets: u32, ways: u32) -> CacheSpec {
-    CacheSpec {
-        name: "l1d".into(),
-        level: 1,
-        serves: [Requester::Load, Requester::Store].into_iter().collect(),
-        line_shift: 6,
-        geometry: Geometry::new(sets * ways, Some(ways)).expect("a power of two of sets"),
-        slices: 1,
-        replacement: Replacement::Lru,
-        organisation: CacheOrganisation::Sets,
-        latency: 4,
-        shared: false,
-        stores: StoreRule::Back,
-        write_buffer: None,
-        address: AddressUsed::Physical,
-        fills: CacheFills::Misses,
-        inclusive: false,
-    }
+    let geometry = Geometry::new(sets * ways, Some(ways)).expect("a power of two of sets");
+    CacheSpec::plain("l1d", 1, &[Requester::Load, Requester::Store], geometry, 4)
 }
 
 /// Records of one access.
