@@ -16,6 +16,7 @@ mod relevant_hits;
 mod replacement;
 mod set_index;
 mod skewed;
+mod way;
 
 pub use array::{Array, ReplacementPolicy};
 pub use geometry::{Geometry, GeometryError};

@@ -9,6 +9,7 @@
 //! State: small sets have a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times.
 //! Larger ones have the order itself, as a ring of ways. Cost: hit, five stores; victim, none.
 
+use crate::way::{Way, are_bytes};
 use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
 /// Sets of more ways have rings: a scan of so many times costs more than the order at some hits.
@@ -28,56 +29,60 @@ enum Order {
         stamps: Vec<u64>,
         clock: u64,
     },
-    Rings(Rings),
+    Rings(Rings<u8>),
+    /// Of more ways.
+    WideRings(Rings<u32>),
 }
 
 /// The ways of each set in a ring, each before the next older one; the latest follows the oldest.
 #[derive(Clone, Debug)]
-struct Rings {
+struct Rings<W> {
     /// By set.
-    latest: Vec<u32>,
+    latest: Vec<W>,
     /// By entry.
-    neighbours: Vec<Neighbours>,
+    neighbours: Vec<Neighbours<W>>,
 }
 
 /// The ways beside one in its ring.
 #[derive(Clone, Copy, Debug)]
-struct Neighbours {
-    newer: u32,
-    older: u32,
+struct Neighbours<W> {
+    newer: W,
+    older: W,
 }
 
-impl Rings {
-    fn new(geometry: Geometry) -> Rings {
-        let ways = geometry.ways() as u32;
-        let of_way = |way| Neighbours { newer: (way + ways - 1) % ways, older: (way + 1) % ways };
-        let set: Vec<Neighbours> = (0..ways).map(of_way).collect();
-        Rings { latest: vec![0; geometry.sets()], neighbours: set.repeat(geometry.sets()) }
+impl<W: Way> Rings<W> {
+    fn new(geometry: Geometry) -> Rings<W> {
+        let ways = geometry.ways();
+        let of_way =
+            |way| Neighbours { newer: W::of((way + ways - 1) % ways), older: W::of((way + 1) % ways) };
+        let set: Vec<Neighbours<W>> = (0..ways).map(of_way).collect();
+        Rings { latest: vec![W::of(0); geometry.sets()], neighbours: set.repeat(geometry.sets()) }
     }
 
     /// Makes a way of the set that begins at `first` the latest.
     #[inline]
     fn use_way(&mut self, set: usize, first: usize, way: usize) {
-        let latest = std::mem::replace(&mut self.latest[set], way as u32);
-        if latest as usize == way {
+        let way = W::of(way);
+        let latest = std::mem::replace(&mut self.latest[set], way);
+        if latest == way {
             return;
         }
         let ring = &mut self.neighbours[first..];
-        let oldest = ring[latest as usize].newer;
-        if oldest as usize != way {
-            let Neighbours { newer, older } = ring[way];
-            ring[newer as usize].older = older;
-            ring[older as usize].newer = newer;
-            ring[way] = Neighbours { newer: oldest, older: latest };
-            ring[oldest as usize].older = way as u32;
-            ring[latest as usize].newer = way as u32;
+        let oldest = ring[latest.number()].newer;
+        if oldest != way {
+            let Neighbours { newer, older } = ring[way.number()];
+            ring[newer.number()].older = older;
+            ring[older.number()].newer = newer;
+            ring[way.number()] = Neighbours { newer: oldest, older: latest };
+            ring[oldest.number()].older = way;
+            ring[latest.number()].newer = way;
         }
     }
 
     /// The oldest way of the set that begins at `first`.
     #[inline]
     fn oldest(&self, set: usize, first: usize) -> usize {
-        self.neighbours[first + self.latest[set] as usize].newer as usize
+        self.neighbours[first + self.latest[set].number()].newer.number()
     }
 }
 
@@ -93,10 +98,10 @@ impl LruArray {
 
 impl Lru {
     pub(crate) fn new(geometry: Geometry) -> Lru {
-        let order = if geometry.ways() > SCANNED_WAYS_MAX {
-            Order::Rings(Rings::new(geometry))
-        } else {
-            Order::Times { stamps: vec![0; geometry.entries()], clock: 0 }
+        let order = match geometry.ways() {
+            ..=SCANNED_WAYS_MAX => Order::Times { stamps: vec![0; geometry.entries()], clock: 0 },
+            ways if are_bytes(ways) => Order::Rings(Rings::new(geometry)),
+            _ => Order::WideRings(Rings::new(geometry)),
         };
         Lru { ways: geometry.ways(), order }
     }
@@ -121,6 +126,7 @@ impl ReplacementPolicy for Lru {
                 stamps[first + way] = *clock;
             }
             Order::Rings(rings) => rings.use_way(set, first, way),
+            Order::WideRings(rings) => rings.use_way(set, first, way),
         }
     }
 
@@ -133,6 +139,7 @@ impl ReplacementPolicy for Lru {
                 (0..self.ways).min_by_key(|&way| stamps[way]).expect("at least one way")
             }
             Order::Rings(rings) => rings.oldest(set, first),
+            Order::WideRings(rings) => rings.oldest(set, first),
         }
     }
 
