@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn large_sets(case in case(200, 0..1200)) {
+    fn large_sets(case in case(500, 0..2400)) {
         case.check()?;
     }
 
