@@ -167,7 +167,7 @@ impl LruStack {
             },
             any => return any.fill(set, line, dirty)
         );
-        self.as_any().fill(set, line, dirty)
+        self.give_up_words().fill(set, line, dirty)
     }
 
     /// [`LruStack::touch`], and if the line is missing [`LruStack::fill`].
@@ -186,7 +186,7 @@ impl LruStack {
             },
             any => return any.enter(set, line, soils)
         );
-        self.as_any().enter(set, line, soils)
+        self.give_up_words().enter(set, line, soils)
     }
 
     /// Uses lines, or with no requester makes them dirty, as long as they are here. Returns how many; `hits` counts the
@@ -315,7 +315,7 @@ impl LruStack {
 
     /// Its sets, which have lines of any number from now on.
     #[cold]
-    fn as_any(&mut self) -> &mut AnyLines {
+    fn give_up_words(&mut self) -> &mut AnyLines {
         if !matches!(self.sets, Sets::Any(_)) {
             let sets = (0..=self.shape.mask as usize).map(|set| self.lines_of(set, set)).collect();
             self.sets = Sets::Any(AnyLines { ways: self.shape.ways, sets });

@@ -4,10 +4,11 @@
 //! comparison and a store, whatever else the set holds: for caches that see all fetches or all data references of a
 //! program. Else the set is searched. [`LruStack`](crate::stack::LruStack) is for caches that see few.
 
-use crate::lanes::{self, Lanes, Work};
+use crate::lanes::{self, Lanes, Portable, Work};
 use crate::place::{EMPTY, Found, Place};
 use crate::stack::{Entered, Oldest};
 use crate::{CacheSpec, Requester};
+use hits::Latest;
 
 mod hits;
 
@@ -137,7 +138,8 @@ impl StampedSets {
     /// Uses a line and the next if it is another, if both are where they were last. Returns how many it used.
     #[inline(always)]
     pub fn repeats(&mut self, first: u64, last: u64, soils: bool) -> u64 {
-        let (one, next) = (self.latest(first), self.latest(last));
+        let latest = Latest::new(&self.table, self.shape);
+        let (one, next) = (latest.of(first), latest.of(last));
         let is_there = self.places[one].line == first && self.places[next].line == last;
         if !is_there || last - first > 1 {
             return 0;
@@ -163,7 +165,7 @@ impl StampedSets {
         let time = self.time_for(1);
         let start = self.shape.set(line);
         let set = &self.places[start..start + self.shape.ways];
-        let oldest = (0..set.len()).min_by_key(|&way| set[way].used()).expect("a set has ways");
+        let Found { oldest, .. } = Portable.search(set, line);
         self.fill_at(start + oldest, line, dirty, time)
     }
 
@@ -220,12 +222,6 @@ impl StampedSets {
     /// All lines.
     pub fn all(&self) -> Vec<u64> {
         self.places.iter().map(|place| place.line).filter(|&line| line != EMPTY).collect()
-    }
-
-    /// Where a line was last, or another one was whose number ends alike.
-    #[inline(always)]
-    fn latest(&self, line: u64) -> usize {
-        usize::from(self.table[line as usize & self.shape.table_mask])
     }
 
     /// Reserves times for so many accesses; returns the first.

@@ -9,7 +9,7 @@ pub(crate) trait Way: Copy + PartialEq {
     fn number(self) -> usize;
 }
 
-/// Whether the ways of sets with so many are bytes.
+/// Whether bytes can number so many ways, and none.
 pub(crate) fn are_bytes(ways: usize) -> bool {
     ways <= u8::MAX.into()
 }

@@ -26,7 +26,7 @@ impl PassedLine {
     #[inline(always)]
     fn new(address: CacheAddress, requester: Option<Requester>) -> PassedLine {
         debug_assert_eq!(address.physical, address.logical);
-        debug_assert_ne!(requester, Some(Requester::Walk), "walks do not go through a first level");
+        assert_ne!(requester, Some(Requester::Walk), "walks do not go through a first level");
         let whose = requester.map_or(0, |requester| requester as u64 + 1);
         PassedLine(address.physical & !WHOSE | whose)
     }
