@@ -17,7 +17,7 @@ use crate::pass::follower::Follower;
 use crate::pass::walks::add_references;
 use crate::ranges::{added, advised, blocks_at_ends, page_bytes, parted_blocks, whole_pages};
 use crate::removals::Removal;
-use crate::store::Unit;
+use crate::store::{PageStore, Unit};
 use pagewalk_mm::{AddressSpace, Change, FirstTouch, MappingId, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};
 use pagewalk_units::{Kind, Paging, VirtAddr};
@@ -336,11 +336,14 @@ impl<O: Observer> Pass<O> {
             design.siblings.invalidate_walks(start, bytes);
         }
         self.split_at_ends(&range);
-        for page in pages {
-            let is_gone = gone.contains(&self.store.pages[page as usize].vpn);
-            if self.store.is_global(page) {
-                self.change_global(page, is_gone);
-            } else if is_gone {
+        let is_gone = |store: &PageStore, page: u32| gone.contains(&store.pages[page as usize].vpn);
+        let (shared, own): (Vec<_>, Vec<_>) = pages.into_iter().partition(|&page| self.store.is_global(page));
+        // A shared page may become the process's own: the huge page that then maps it lives on.
+        for page in shared {
+            self.change_global(page, is_gone(&self.store, page));
+        }
+        for page in own {
+            if is_gone(&self.store, page) {
                 self.retire(page);
             }
         }

@@ -188,15 +188,11 @@ impl System {
 
     /// Removes touched pages that are gone. For global pages the process stops using them, or they stop being global.
     fn retire(&mut self, pages: Range<u64>, gone: &Range<u64>) {
-        let all = self.process().pages.range(pages).map(|(&vpn, page)| (vpn, page.global));
-        for (vpn, global) in all.collect::<Vec<_>>() {
-            match global {
-                true => self.change_global(vpn, gone.contains(&vpn)),
-                false if gone.contains(&vpn) => {
-                    self.process().pages.remove(&vpn);
-                }
-                false => {}
-            }
+        let shared = self.process().pages.range(pages).filter(|(_, page)| page.global);
+        // A shared page may become the process's own: the huge page that then maps it lives on.
+        for vpn in shared.map(|(&vpn, _)| vpn).collect::<Vec<_>>() {
+            self.change_global(vpn, gone.contains(&vpn));
         }
+        self.process().pages.extract_if(gone.clone(), |_, page| !page.global).for_each(drop);
     }
 }

@@ -143,3 +143,9 @@ proptest! {
         check(seed);
     }
 }
+
+/// The last page of a huge page goes while a global page beside it becomes the process's own.
+#[test]
+fn huge_pages_live_on_with_pages_that_are_no_longer_global() {
+    check(14634697768550017456);
+}
