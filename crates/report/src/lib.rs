@@ -40,7 +40,7 @@ pub use advice::advise;
 pub use classes::{Class, Classes, classes};
 pub use html::{ReportedRun, render_html, render_runs_html};
 pub use json::{ReadError, from_json, schema_of, to_json};
-pub use numbers::{bytes, count, page_name};
+pub use numbers::{TimeUnit, bytes, count, page_name};
 pub use printable::{printable, shortened};
 pub use schema::{NO_SYMBOL, STRIPPED};
 pub use text::{TextOptions, render_text, render_verification_text};

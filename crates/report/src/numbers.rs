@@ -121,6 +121,41 @@ pub(crate) fn cycles(x: f64) -> String {
     }
 }
 
+/// The unit of times that stand together: milliseconds if the longest lasts less than a tenth of a second.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeUnit {
+    per_second: f64,
+    /// `s` or `ms`.
+    pub symbol: &'static str,
+    /// `seconds` or `milliseconds`.
+    pub name: &'static str,
+}
+
+impl TimeUnit {
+    const SECONDS: TimeUnit = TimeUnit { per_second: 1.0, symbol: "s", name: "seconds" };
+    const MILLISECONDS: TimeUnit = TimeUnit { per_second: 1e3, symbol: "ms", name: "milliseconds" };
+
+    /// The unit for times up to `longest` seconds.
+    pub fn up_to(longest: f64) -> TimeUnit {
+        if longest < 0.1 { TimeUnit::MILLISECONDS } else { TimeUnit::SECONDS }
+    }
+
+    /// Seconds as a number in this unit.
+    pub fn of(self, seconds: f64) -> f64 {
+        seconds * self.per_second
+    }
+
+    /// The number, without the unit: `0.713`.
+    pub fn number(self, seconds: f64) -> String {
+        format!("{:.3}", self.of(seconds))
+    }
+
+    /// The number and the unit: `0.713 ms`.
+    pub fn time(self, seconds: f64) -> String {
+        format!("{} {}", self.number(seconds), self.symbol)
+    }
+}
+
 /// A saturating sum, for counts from untrusted files.
 pub(crate) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
@@ -187,6 +222,12 @@ mod tests {
         for (n, text) in cases {
             assert_eq!(count(n), text, "{n}");
         }
+    }
+
+    #[test]
+    fn short_times_are_in_milliseconds() {
+        assert_eq!(TimeUnit::up_to(0.000_7).time(0.000_71), "0.710 ms");
+        assert_eq!(TimeUnit::up_to(0.1).time(0.000_71), "0.001 s");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use pagewalk_forecast::RegionReport;
 use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, all_memory, choose};
 use pagewalk_forecast::interval::{Interval, joined, normal, of_median, of_runs, of_turns, part, product};
 use pagewalk_forecast::prices::{HostPrices, Saving};
+use pagewalk_report::TimeUnit;
 
 const NANOSECONDS: f64 = 1e9;
 /// The least share of a run that a planned range saves.
@@ -167,11 +168,15 @@ impl PlanEstimate {
                     "Do nothing: the ranges that pay need more memory than the budget of {:.1} MiB.",
                     bytes as f64 / f64::from(1 << 20)
                 ),
-                NoPlan::Times(saved) => format!(
-                    "Nothing can be said: at this host's prices, huge pages would save {saved:.3} s of runs that take \
-                     {:.3} s. The times are of another program, or of a faster host.",
-                    self.now.value
-                ),
+                NoPlan::Times(saved) => {
+                    let unit = TimeUnit::up_to(self.now.value);
+                    format!(
+                        "Nothing can be said: at this host's prices, huge pages would save {} of runs that take {}. \
+                         The times are of another program, or of a faster host.",
+                        unit.time(saved),
+                        unit.time(self.now.value)
+                    )
+                }
             };
         }
         let share = |ratio: f64| (1.0 - ratio) * 100.0;

@@ -15,7 +15,7 @@ use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::{Forecast, Plan};
 use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
-use pagewalk_report::{Class, TextOptions, classes, render_verification_text};
+use pagewalk_report::{Class, TextOptions, TimeUnit, classes, render_verification_text};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
@@ -282,14 +282,16 @@ fn forecast_gain(forecast: &Forecast) -> Interval {
     Interval { value: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
 }
 
-/// What the pairs prove, as a sentence: of the time's share where enough pairs bound it, else of seconds.
+/// What the pairs prove, as a sentence: of the time's share where enough pairs bound it, else of the time itself.
 fn verdict(without: &[TimedRun], with: &[TimedRun]) -> String {
     let found = share(without, with);
     let (change, digits, unit) = match bound(found) {
         Some(_) => ([found.value, found.low, found.high].map(|share| (share - 1.0) * 100.0), 1, "%"),
         None => {
             let saved = gain(without, with, processor);
-            ([-saved.value, -saved.high, -saved.low], 3, "s")
+            let times: Vec<f64> = without.iter().map(processor).collect();
+            let unit = TimeUnit::up_to(mean(&times));
+            ([-saved.value, -saved.high, -saved.low].map(|seconds| unit.of(seconds)), 3, unit.symbol)
         }
     };
     let [value, least, most] = change.map(|change| format!("{:.digits$}", change.abs()));

@@ -2,6 +2,7 @@
 
 use super::TrapOutcome;
 use pagewalk_live::trap::{ImageOrigin, ImageReport, MappingUse};
+use pagewalk_report::TimeUnit;
 use std::fmt::Write;
 
 /// Images listed without `--verbose`: those with most misses.
@@ -87,17 +88,22 @@ fn shortened(path: &str, width: usize) -> String {
 
 fn times(out: &mut String, outcome: &TrapOutcome) {
     let run = outcome.run_seconds;
+    let time = |seconds: f64| TimeUnit::up_to(seconds).time(seconds);
     match (outcome.native_seconds, outcome.slowdown()) {
         (Some(native), Some(slowdown)) => {
             line(
                 out,
-                format_args!("  run time {run:.3} s, native {native:.3} s: {slowdown:.2} times (measured)"),
+                format_args!(
+                    "  run time {}, native {}: {slowdown:.2} times (measured)",
+                    time(run),
+                    time(native)
+                ),
             );
             if let Some(cost) = outcome.microseconds_per_miss() {
                 line(out, format_args!("  {cost:.1} us a miss: the difference over the misses (measured)"));
             }
         }
-        _ => line(out, format_args!("  run time {run:.3} s (measured; --native tells the slowdown)")),
+        _ => line(out, format_args!("  run time {} (measured; --native tells the slowdown)", time(run))),
     }
     line(
         out,

@@ -4,7 +4,7 @@ use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::huge_pages::schema::{AdviceResult, AdvisedRange, Estimates, ForecastSeconds, ForecastShare};
-use crate::numbers::{count, percent};
+use crate::numbers::{TimeUnit, count, percent};
 use crate::printable::printable;
 
 /// Ranges shown without `--verbose`.
@@ -60,17 +60,23 @@ fn estimates(page: &mut Page, result: &AdviceResult) {
     page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &text);
 }
 
-fn interval(time: &ForecastSeconds) -> String {
+/// The unit of all times: that of a run today.
+fn unit(result: &AdviceResult) -> TimeUnit {
+    TimeUnit::up_to(result.runs.first().map_or(f64::INFINITY, |runs| runs.median.seconds))
+}
+
+fn interval(time: &ForecastSeconds, unit: TimeUnit) -> String {
     match (time.low, time.high) {
-        (Some(low), Some(high)) => format!("{low:.3} to {high:.3} s"),
+        (Some(low), Some(high)) => format!("{} to {}", unit.number(low), unit.time(high)),
         _ => "unknown".to_owned(),
     }
 }
 
 fn times(page: &mut Page, result: &AdviceResult) {
+    let unit = unit(result);
     let columns = vec![
         names("processor time"),
-        numbers("seconds", WhenNarrow::Keep),
+        numbers(unit.name, WhenNarrow::Keep),
         numbers("90 % interval", WhenNarrow::Keep),
         numbers("change", WhenNarrow::Keep),
         numbers("most resident", WhenNarrow::Drop(1)),
@@ -88,8 +94,8 @@ fn times(page: &mut Page, result: &AdviceResult) {
                 1 => format!("{}, 1 run", printable(&runs.what)),
                 count => format!("{}, {count} runs", printable(&runs.what)),
             }),
-            plain(format!("{:.3}", runs.median.seconds)),
-            plain(interval(&runs.median)),
+            plain(unit.number(runs.median.seconds)),
+            plain(interval(&runs.median, unit)),
             // From paired runs, like the forecast; two medians say less.
             plain(match runs.share {
                 Some(share) => change(share.share * now),
@@ -103,8 +109,8 @@ fn times(page: &mut Page, result: &AdviceResult) {
     if !result.ranges.is_empty() {
         table.row(vec![
             Line::new(Style::Strong, "the plan"),
-            plain(format!("{:.3}", result.forecast.seconds)),
-            plain(interval(&result.forecast)),
+            plain(unit.number(result.forecast.seconds)),
+            plain(interval(&result.forecast, unit)),
             plain(change(result.forecast.seconds)),
             plain(format!("+{:.0} MiB at most", result.memory_mib)),
             plain("modelled"),
@@ -113,8 +119,8 @@ fn times(page: &mut Page, result: &AdviceResult) {
     if let Some(always) = &result.always {
         table.row(vec![
             plain("`always` for all memory"),
-            plain(format!("{:.3}", always.forecast.seconds)),
-            plain(interval(&always.forecast)),
+            plain(unit.number(always.forecast.seconds)),
+            plain(interval(&always.forecast, unit)),
             plain(change(always.forecast.seconds)),
             plain(format!("+{:.0} MiB at most", always.memory_mib)),
             plain("modelled"),
@@ -141,6 +147,7 @@ fn ranges(page: &mut Page, result: &AdviceResult) {
         numbers("memory", WhenNarrow::Keep),
     ];
     let mut table = Table::new(columns);
+    let unit = unit(result);
     let mut order: Vec<_> = result.ranges.iter().collect();
     let saved = |range: &AdvisedRange| range.walk_seconds + range.fault_seconds;
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)).then(a.name.cmp(&b.name)));
@@ -149,8 +156,8 @@ fn ranges(page: &mut Page, result: &AdviceResult) {
         table.row(vec![
             plain(printable(&named(range))),
             plain(format!("{}", range.bytes >> 20)),
-            plain(format!("{:.3} s", range.walk_seconds)),
-            plain(format!("{:.3} s", range.fault_seconds)),
+            plain(unit.time(range.walk_seconds)),
+            plain(unit.time(range.fault_seconds)),
             plain(format!("+{:.1} MiB", range.memory_mib)),
         ]);
     }

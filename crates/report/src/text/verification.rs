@@ -4,6 +4,7 @@ use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::documents::plans::{Interval, RunTimes, VerifyResult};
+use crate::numbers::TimeUnit;
 use crate::printable::printable;
 
 /// The result as text for a terminal.
@@ -42,15 +43,13 @@ fn times(page: &mut Page, result: &VerifyResult) {
         names("class"),
     ];
     let mut table = Table::new(columns);
+    let unit = TimeUnit::up_to(mean(&result.without, |run| run.seconds));
     let mut measured = |name: &str, saved: Interval, time: fn(&RunTimes) -> f64| {
-        let mean = |runs: &[RunTimes]| {
-            plain(format!("{:.3} s", runs.iter().map(time).sum::<f64>() / runs.len().max(1) as f64))
-        };
-        let [value, ends] = interval(saved);
+        let [value, ends] = interval(saved, unit);
         table.row(vec![
             plain(name),
-            mean(&result.without),
-            mean(&result.with),
+            plain(unit.time(mean(&result.without, time))),
+            plain(unit.time(mean(&result.with, time))),
             value,
             ends,
             plain("measured"),
@@ -59,18 +58,23 @@ fn times(page: &mut Page, result: &VerifyResult) {
     measured("processor time", result.processor_seconds_saved, |run| run.processor_seconds);
     measured("wall time", result.seconds_saved, |run| run.seconds);
     if let Some(saved) = result.forecast_processor_seconds_saved {
-        let [value, ends] = interval(saved);
+        let [value, ends] = interval(saved, unit);
         table.row(vec![plain("forecast"), plain("–"), plain("–"), value, ends, plain("modelled")]);
     }
     page.table(table);
 }
 
-/// Seconds saved, and the ends of their interval.
-fn interval(saved: Interval) -> [Line; 2] {
-    let seconds = |value: f64| format!("{value:+.3}").replace('-', "−");
-    let value = saved.mean.map_or_else(|| "unknown".to_owned(), |mean| format!("{} s", seconds(mean)));
+fn mean(runs: &[RunTimes], time: fn(&RunTimes) -> f64) -> f64 {
+    runs.iter().map(time).sum::<f64>() / runs.len().max(1) as f64
+}
+
+/// The time saved, and the ends of its interval.
+fn interval(saved: Interval, unit: TimeUnit) -> [Line; 2] {
+    let number = |seconds: f64| format!("{:+.3}", unit.of(seconds)).replace('-', "−");
+    let symbol = unit.symbol;
+    let value = saved.mean.map_or_else(|| "unknown".to_owned(), |mean| format!("{} {symbol}", number(mean)));
     let ends = match (saved.low, saved.high) {
-        (Some(low), Some(high)) => format!("{} to {} s", seconds(low), seconds(high)),
+        (Some(low), Some(high)) => format!("{} to {} {symbol}", number(low), number(high)),
         _ => "unknown".to_owned(),
     };
     [plain(value), plain(ends)]
