@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -103,14 +105,17 @@ def _in_memory(key: str, data: bytes) -> str:
 
 @cache
 def _folder() -> str:
-    """A folder of this process."""
+    """A folder of this process, removed when it ends."""
     try:
         import distributed
 
         where = distributed.get_worker().local_directory
     except (ImportError, ValueError):
         where = None
-    return tempfile.mkdtemp(prefix="pagewalk-", dir=where)
+    folder = tempfile.mkdtemp(prefix="pagewalk-", dir=where)
+    # `atexit` would not do: processes of a pool leave that out.
+    Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
+    return folder
 
 
 class _Study:

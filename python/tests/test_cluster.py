@@ -26,6 +26,15 @@ FILES = ("results.json", "results.parquet", "index.html")
 # Traces lie in the driver's folder: workers see other files under this name, or none.
 UNSEEN = "/proc/self/cwd/"
 
+# A study in a pool whose processes are in another folder: traces go there.
+SWEEP = """
+import concurrent.futures, os, tempfile, pagewalk
+with concurrent.futures.ProcessPoolExecutor(1, initializer=os.chdir, initargs=("/",)) as pool:
+    pagewalk.sweep("s.toml", output="pool", executor=pool)
+    if os.listdir(tempfile.gettempdir()):
+        print("the worker had a folder")
+"""
+
 
 class Changing(ThreadPoolExecutor):
     """An executor that changes jobs on their way."""
@@ -134,6 +143,14 @@ class Executors(Study):
         self.assertEqual(results.folder, Path("pool"))
         self.assert_same("pool")
         self.assertEqual(len(os.listdir("pool/units")), 160)
+
+    def test_processes_leave_no_traces_behind(self) -> None:
+        self.write(seen_from=UNSEEN)
+        Path("temporary").mkdir()
+        run = python("-c", SWEEP, env={**os.environ, "TMPDIR": str(self.folder / "temporary")})
+        self.assertEqual((run.returncode, run.stderr, run.stdout), (0, "", "the worker had a folder\n"))
+        self.assert_same("pool")
+        self.assertEqual(os.listdir("temporary"), [])
 
     def test_a_job_that_the_engine_forgot_is_done_again(self) -> None:
         self.write(1)
