@@ -19,6 +19,13 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// The exit code of a keeper that cannot start threads.
+const NO_THREADS: i32 = 75;
+/// How long the first keeper waits for a thread to start; each further one waits twice as long.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The keeper's final message.
 #[derive(Serialize, Deserialize)]
@@ -80,23 +87,43 @@ impl Failure {
     }
 }
 
-/// Starts a keeper, and waits for its message.
+/// Starts a keeper, and waits for its message. One that cannot start threads is replaced.
 pub fn run(
     command: &[OsString],
     array: &TrapArray,
     options: TrapOptions,
     interrupt: &Interrupt,
 ) -> Result<TrapRun, TrapError> {
+    let mut patience = PATIENCE;
+    loop {
+        if let Some(run) = run_once(command, array, options, interrupt, patience)? {
+            return Ok(run);
+        }
+        patience *= 2;
+    }
+}
+
+/// The same, with a keeper that waits so long for its first thread; `None` if that did not start.
+fn run_once(
+    command: &[OsString],
+    array: &TrapArray,
+    options: TrapOptions,
+    interrupt: &Interrupt,
+    patience: Duration,
+) -> Result<Option<TrapRun>, TrapError> {
     let (result, tell) = io::pipe().map_err(LaunchError::Io)?;
     let (heard, orders) = io::pipe().map_err(LaunchError::Io)?;
     // SAFETY: the child goes on in a copy of this thread alone; what it needs of the C library (memory) is ready for
-    // that, and it ends without a return.
+    // that, what it needs of the standard library it finds out, and it ends without a return.
     let keeper = unsafe { launch::fork() };
     if keeper < 0 {
         return Err(LaunchError::Io(io::Error::last_os_error()).into());
     }
     if keeper == 0 {
         drop((result, orders));
+        if !starts_threads(patience) {
+            launch::end(NO_THREADS);
+        }
         keep(command, array, options, tell, heard);
     }
     drop((tell, heard));
@@ -104,14 +131,23 @@ pub fn run(
     let told = read(result);
     let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.0;
     match told {
-        Some(KeeperMessage::Ended(run)) => Ok(run),
+        Some(KeeperMessage::Ended(run)) => Ok(Some(run)),
         Some(KeeperMessage::Failed(failure)) => Err(failure.into_error(command)),
+        None if end == WaitStatus::Exited(NO_THREADS) => Ok(None),
         None => Err(TrapError::Keeper(match end {
             WaitStatus::Killed(signal) => ProcessEnd::Signal(signal),
             WaitStatus::Exited(status) => ProcessEnd::Exit(status),
             _ => ProcessEnd::Exit(0),
         })),
     }
+}
+
+/// Whether this copy of one thread can start others. Not if another thread of its process began or ended just then: it
+/// held a lock of the standard library, which nobody releases here.
+fn starts_threads(patience: Duration) -> bool {
+    let (tell, told) = mpsc::channel();
+    let begun = std::thread::Builder::new().spawn(move || _ = tell.send(()));
+    begun.map_or(true, |thread| told.recv_timeout(patience).is_ok() && thread.join().is_ok())
 }
 
 fn read(mut result: PipeReader) -> Option<KeeperMessage> {
