@@ -103,7 +103,7 @@ pub fn run(
     }
 }
 
-/// The same, with a keeper that waits so long for its first thread; `None` if that did not start.
+/// Starts one keeper, which waits as long as `patience` for its first thread. `None` if that did not start.
 fn run_once(
     command: &[OsString],
     array: &TrapArray,
@@ -121,10 +121,11 @@ fn run_once(
     }
     if keeper == 0 {
         drop((result, orders));
+        let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
         if !starts_threads(patience) {
             launch::end(NO_THREADS);
         }
-        keep(command, array, options, tell, heard);
+        keep(command, array, options, group, tell, heard);
     }
     drop((tell, heard));
     interrupt.set_remote(orders);
@@ -156,15 +157,15 @@ fn read(mut result: PipeReader) -> Option<KeeperMessage> {
     serde_json::from_slice(&text).ok()
 }
 
-/// The keeper's work.
+/// The keeper's work. `group`: the program's process group.
 fn keep(
     command: &[OsString],
     array: &TrapArray,
     options: TrapOptions,
+    group: Pid,
     mut tell: PipeWriter,
     heard: PipeReader,
 ) -> ! {
-    let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
     // Lives as long as the process, which ends below.
     let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
     let listens = std::thread::Builder::new().name("orders".to_owned());
