@@ -54,9 +54,9 @@ impl Frames {
             let (block, state) = match self.frames[next as usize] {
                 Some(used) => (used.block, Some(used.unmovable)),
                 None => {
-                    let mut orders = (0..=self.max_order).rev();
-                    let fits = |&order: &u32| next % (1 << order) == 0 && self.all_free((next, order));
-                    ((next, orders.find(fits).unwrap()), None)
+                    let rest = self.frames[next as usize..].iter().take(1 << self.max_order);
+                    let free = rest.take_while(|frame| frame.is_none()).count();
+                    ((next, free.ilog2().min(next.trailing_zeros())), None)
                 }
             };
             blocks.push((block, state));

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 /// A set-associative array of keys.
 #[derive(Clone, Debug)]
 pub struct ReplacementModel {
-    index: String,
+    /// The bits of the index that each bit of a number flips.
+    flips: Vec<usize>,
     sets: Vec<Set>,
     generator: Generator,
     duel: Option<Duel>,
@@ -250,37 +251,36 @@ fn pointed_to(nodes: &[bool]) -> usize {
     node - nodes.len()
 }
 
+/// The bits of an index of `width` bits that this bit of a number flips.
+fn flips(bit: u32, index: &str, width: u32) -> usize {
+    let one = |bit: u32| if bit < width { 1 << bit } else { 0 };
+    match index {
+        "modulo" => one(bit),
+        "xor-fold" => one(bit % width.max(1)),
+        xor => {
+            let n: u32 = xor.strip_prefix("xor-").unwrap().parse().unwrap();
+            // Such a bit flips its own bit of the index and a lower one.
+            one(bit) ^ if (n..2 * n).contains(&bit) { one(bit - n) } else { 0 }
+        }
+    }
+}
+
 impl ReplacementModel {
     /// An empty array. `replacement` and `index` are names from machine files; `seed` is for policies that draw random
     /// numbers.
     pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> ReplacementModel {
         let duel = (replacement == "drrip").then(|| Duel::new(sets));
+        let flips = (0..64).map(|bit| flips(bit, index, sets.ilog2())).collect();
         let sets = vec![Set::new(ways, replacement); sets];
-        ReplacementModel { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
+        ReplacementModel { flips, sets, generator: Generator { seed, draws: 0 }, duel }
     }
 
-    /// The set of `number`: each of its bits flips one bit of the index, or none.
+    /// The set of `number`: each of its bits flips some bits of the index, or none.
     pub fn set_of(&self, number: u64) -> usize {
-        let width = self.sets.len().ilog2();
-        let mut set = 0;
-        for bit in (0..64).filter(|bit| number >> bit & 1 == 1) {
-            let flips = match self.index.as_str() {
-                "modulo" => bit,
-                "xor-fold" => bit % width.max(1),
-                xor => {
-                    let n: u32 = xor.strip_prefix("xor-").unwrap().parse().unwrap();
-                    if (n..2 * n).contains(&bit) && bit < width {
-                        // This bit flips its own index bit and a lower one, too.
-                        set ^= 1 << bit;
-                    }
-                    if (n..2 * n).contains(&bit) { bit - n } else { bit }
-                }
-            };
-            if flips < width {
-                set ^= 1 << flips;
-            }
-        }
-        set
+        self.flips
+            .iter()
+            .enumerate()
+            .fold(0, |set, (bit, flips)| set ^ (flips * (number >> bit & 1) as usize))
     }
 
     /// How many sets there are.

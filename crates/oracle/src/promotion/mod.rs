@@ -109,7 +109,8 @@ impl PromotionModel {
     /// The attributes of the pages of a range, if they are all the same.
     fn one_area(&self, pages: Range<u64>) -> Option<Attributes> {
         let first = *self.memory.get(&pages.start)?;
-        pages.clone().all(|page| self.memory.get(&page) == Some(&first)).then_some(first)
+        let alike = self.memory.range(pages.clone()).filter(|&(_, &attributes)| attributes == first).count();
+        (alike as u64 == pages.end - pages.start).then_some(first)
     }
 
     fn backed(&self, pages: Range<u64>) -> u64 {
