@@ -342,6 +342,21 @@ if as_user; then
     chmod u+w "$machine/repo/target/release"
 fi
 
+begin "this host's cargo builds what the script asks of it"
+mkdir "$machine/repo/src"
+printf '%s\n' '[package]' 'name = "pagewalk"' 'version = "0.0.0"' 'edition = "2024"' 'rust-version = "1.95"' \
+    >"$machine/repo/Cargo.toml"
+printf '%s\n' 'version = 4' '[[package]]' 'name = "pagewalk"' 'version = "0.0.0"' >"$machine/repo/Cargo.lock"
+printf '%s\n' 'fn main() { println!("{:?}", std::env::args().nth(1)); }' >"$machine/repo/src/main.rs"
+rm "$machine/bin/cargo"
+cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo
+# With the host's compiler and linker, and where rustup keeps them.
+printf '%s\n' '#!/bin/bash' "export HOME='$HOME' PATH='$PATH'" "exec '$cargo' \"\$@\"" >"$machine/bin/cargo"
+chmod +x "$machine/bin/cargo"
+run "$machine/repo/pagewalk" doctor
+expect_code 0
+expect_out 'Some("doctor")'
+
 # --- Speed ------------------------------------------------------------------------------------------
 
 begin "a second start adds under 50 ms"
