@@ -40,7 +40,7 @@ impl fmt::Display for Finding {
 
 /// Runs every rule; findings come sorted by place.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree, &mut Vec<Finding>); 15] = [
+    let rules: [fn(&Tree, &mut Vec<Finding>); 16] = [
         crates::layering,
         crates::architecture_names,
         modules::module_circle,
@@ -51,6 +51,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         text::library_output,
         text::library_unwrap,
         text::machine_path,
+        text::told_skip,
         text::unfinished,
         links::dead_link,
         words::module_noun,
@@ -225,6 +226,7 @@ mod tests {
         }
         let fields: String = (0..13).map(|field| format!("    f{field}: u8,\n")).collect();
         tree.add("crates/mm/src/wide.rs", format!("struct Wide {{\n{fields}}}\n"));
+        tree.add("crates/mm/tests/quiet.rs", concat!("return ", "eprintln!();"));
         tree.add("docs/wide.md", "wide ".repeat(30));
         tree.add("notes.txt", concat!("TO", "DO: see /ro", "ot/notes\n"));
         let mut rules: Vec<_> = check(&tree).into_iter().map(|finding| finding.rule).collect();
@@ -243,6 +245,7 @@ mod tests {
             "machine-path",
             "module-circle",
             "struct-fields",
+            "told-skip",
             "unfinished",
         ];
         assert_eq!(rules, all);

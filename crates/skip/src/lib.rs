@@ -23,8 +23,16 @@ pub enum Need {
     Mount,
     /// A different root directory for a process.
     Root,
+    /// A process namespace of one's own.
+    Namespaces,
+    /// Making control groups.
+    ControlGroups,
     /// Landlock, by which a process restricts its own access to files.
     Landlock,
+    /// A kernel that knows what a test is about.
+    Kernel,
+    /// Lacking or forbidding what a test expects to be refused.
+    Refusals,
     /// Programs that not every host has.
     Programs,
     /// Node.js, and the npm packages that the tests of HTML pages need.
@@ -35,7 +43,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 11] = [
+    pub const ALL: [Need; 15] = [
         Need::Trap,
         Need::Tracing,
         Need::HugePages,
@@ -43,7 +51,11 @@ impl Need {
         Need::Sampling,
         Need::Mount,
         Need::Root,
+        Need::Namespaces,
+        Need::ControlGroups,
         Need::Landlock,
+        Need::Kernel,
+        Need::Refusals,
         Need::Programs,
         Need::Node,
         Need::Python,
@@ -59,7 +71,11 @@ impl Need {
             Need::Sampling => "sampling",
             Need::Mount => "mount",
             Need::Root => "root",
+            Need::Namespaces => "namespaces",
+            Need::ControlGroups => "control-groups",
             Need::Landlock => "landlock",
+            Need::Kernel => "kernel",
+            Need::Refusals => "refusals",
             Need::Programs => "programs",
             Need::Node => "node",
             Need::Python => "python",

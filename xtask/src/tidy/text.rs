@@ -114,6 +114,18 @@ pub fn library_unwrap(tree: &Tree, findings: &mut Vec<Finding>) {
     });
 }
 
+/// Checks that a test that its host cannot run says so by `skip`: `./test` lists those, and lets nobody overlook them.
+pub fn told_skip(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(|path| path.ends_with(".rs")) {
+        for (line, content) in numbered(text) {
+            if content.contains(concat!("return ", "eprintln!(")) {
+                let message = "a test that ends early calls `pagewalk_skip::skip`".to_owned();
+                findings.push(Finding { path: path.to_owned(), line, rule: "told-skip", message });
+            }
+        }
+    }
+}
+
 /// Checks that no file contains paths of the machine on which it was written.
 pub fn machine_path(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|_| true) {
@@ -261,6 +273,13 @@ mod tests {
         }
         let fine = "// println!\nmy_println!();\nwriteln!(out)?;\n";
         assert!(places(library_output, &[(LIB, fine), ("crates/cli/src/main.rs", "println!();")]).is_empty());
+    }
+
+    #[test]
+    fn a_skipped_test_is_told() {
+        let silent = concat!("    return ", "eprintln!(\"none here\");\n");
+        assert_eq!(places(told_skip, &[("crates/sim/tests/all.rs", silent)]), ["crates/sim/tests/all.rs:1"]);
+        assert!(places(told_skip, &[(LIB, "return skip(Need::Root, \"none here\");\n")]).is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `pagewalk trap`: misses by page faults, compared with the Valgrind engine's references; refusals; output.
 
 use crate::classes::all_are_told;
-use crate::harness::{Outcome, PAGEWALK, Place, USAGE, text};
+use crate::harness::{Outcome, PAGEWALK, Place, USAGE};
 use pagewalk_skip::{Need, skip};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -280,7 +280,7 @@ fn who_may_not_is_told_what_would_allow_it() {
     let place = Place::with_witness();
     let open_to_all = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
     if open_to_all.is_ok_and(|setting| setting.trim() == "1") {
-        return eprintln!("vm.unprivileged_userfaultfd is 1 here: everybody may");
+        return skip(Need::Refusals, "vm.unprivileged_userfaultfd is 1 here: everybody may");
     }
     let mut command = place.command(&["trap", "--", "true"]);
     match command.uid(NOBODY).gid(NOBODY).current_dir("/").output() {
@@ -288,6 +288,6 @@ fn who_may_not_is_told_what_would_allow_it() {
             4,
             &["vm.unprivileged_userfaultfd=1", "/dev/userfaultfd", "CAP_SYS_PTRACE", "pagewalk doctor"],
         ),
-        Err(error) => eprintln!("cannot run {} as nobody: {error}", text(&place.path("."))),
+        Err(error) => skip(Need::Refusals, format_args!("nothing can be run as nobody: {error}")),
     }
 }

@@ -4,6 +4,7 @@ use crate::common::Lab;
 use crate::lab::{VERIFY, host_can, packed, placed};
 use pagewalk_live::layout::PlacementOptions;
 use pagewalk_live::tracing::ProcessEnd;
+use pagewalk_skip::{Need, skip};
 use std::process::Command;
 
 #[test]
@@ -24,7 +25,7 @@ fn memory_is_treated_as_natively() {
         let command = [&[program.as_str()], words].concat();
         if !Command::new(&program).args(words).status().unwrap().success() {
             // Not every user may serve faults.
-            eprintln!("{name} fails natively here");
+            skip(Need::Trap, format_args!("`{name}` fails natively here"));
             continue;
         }
         let run =

@@ -3,6 +3,7 @@
 use crate::common::Lab;
 use crate::lab::{MIB, anonymous, applied_to, heap, host_can};
 use pagewalk_live::tracing::ProcessEnd;
+use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::process::Command;
 
@@ -23,7 +24,7 @@ fn memory_is_treated_as_natively() {
         let command = [&[program.as_str()], words].concat();
         if !Command::new(&program).args(words).status().unwrap().success() {
             // Not every user may serve faults.
-            eprintln!("{name} fails natively here");
+            skip(Need::Trap, format_args!("`{name}` fails natively here"));
             continue;
         }
         let run = applied_to(&command, &[heap(1 << 27), anonymous(64 << 12, 1), anonymous(1 << 22, 1)]);

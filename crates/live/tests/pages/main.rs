@@ -15,6 +15,7 @@ use pagewalk_live::pages::{
 };
 use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_plan::{RangePart, What};
+use pagewalk_skip::{Need, skip};
 
 /// Maps 32 MiB three times and touches all but the last.
 const MAPS: &str = r#"
@@ -172,7 +173,9 @@ fn python_has_huge_pages_where_it_should() {
                 y = list(range(3000000))\nos._exit(9)";
     // This name may be a script.
     let which = ["-c", "import sys; print(sys.executable)"];
-    let Ok(found) = std::process::Command::new("python3").args(which).output() else { return };
+    let Ok(found) = std::process::Command::new("python3").args(which).output() else {
+        return skip(Need::Programs, "no python3");
+    };
     if !host_can() {
         return;
     }
@@ -265,8 +268,11 @@ fn what_is_not_planned_can_be_kept_on_small_pages() {
     let lab = Lab::new();
     let source = MAPS.replace("return 7", "return 100 + prctl(42, 0, 0, 0, 0)");
     let program = lab.compile("p", &format!("#include <sys/prctl.h>\n{source}"), &[]);
-    if !host_can() || !is_since(&kernel(), EXCEPT_ADVISED_SINCE) {
+    if !host_can() {
         return;
+    }
+    if !is_since(&kernel(), EXCEPT_ADVISED_SINCE) {
+        return skip(Need::Kernel, format_args!("{} keeps no small pages beside advised ones", kernel()));
     }
     let plan = plan(&program, &[anonymous(32 * MIB, 1)]);
     let plain = options(&program);

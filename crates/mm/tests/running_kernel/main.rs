@@ -14,6 +14,7 @@ use common::{PAGE, Process};
 use pagewalk_mm::ThpMode;
 use pagewalk_mm::promotion::{Khugepaged, Linux, LinuxSettings, MADV_COLLAPSE, SizeMode};
 use pagewalk_oracle::cases;
+use pagewalk_skip::{Need, skip};
 use pagewalk_trace::MappingKind;
 use std::fmt;
 use std::fs;
@@ -328,7 +329,7 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
     let ready = settings_here().and_then(|settings| Ok((settings, build(folder.path())?)));
     let (settings, binary) = match ready {
         Ok(ready) => ready,
-        Err(reason) => return eprintln!("skipped: {reason}"),
+        Err(reason) => return skip(Need::Kernel, reason),
     };
     let cases = cases(50).into();
     let mut programs = examples();
@@ -348,7 +349,7 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
             return;
         }
     }
-    eprintln!("skipped: khugepaged was at work, or no free huge page was found, each time");
+    skip(Need::HugePages, "khugepaged was at work, or no free huge page was found, each time");
 }
 
 /// khugepaged runs at unpredictable times; after it has scanned all memory, it has done everything it would.
@@ -359,7 +360,7 @@ fn khugepaged_collapses_what_the_running_kernels_does() {
     let ready = settings_here().and_then(|settings| Ok((settings, build(folder.path())?)));
     let (settings, binary) = match ready {
         Ok(ready) => ready,
-        Err(reason) => return eprintln!("skipped: {reason}"),
+        Err(reason) => return skip(Need::Kernel, reason),
     };
     use Op::{Advise, Map, Scans, Touch, Unmap};
     let touched_first = |rest: &[Op]| {
