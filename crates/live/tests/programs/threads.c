@@ -1,4 +1,4 @@
-/* Two threads that miss all the time, and then seldom. Exits 0 if it was put on one processor meanwhile, and let go
+/* Two threads that miss often, and then seldom. Exits 0 if it was put on one processor meanwhile, and let go
  * again; 3 if it was not put there, 4 if it was not let go. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,11 +15,14 @@
 static char memory[2][PAGES][PAGE];
 static volatile int misses = 1;
 
+/* Rests about as long as it misses: one processor suffices, however long the host takes for a miss. */
 static void *thrash(void *mine) {
     char(*pages)[PAGE] = mine;
-    while (misses)
+    while (misses) {
         for (int i = 0; i < PAGES && misses; i++)
             pages[i][0]++;
+        usleep(20000);
+    }
     return 0;
 }
 
