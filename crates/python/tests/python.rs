@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 
 /// The package's folder.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python");
@@ -44,13 +46,35 @@ fn the_python_package_passes_its_tests() {
         return skip(Need::Python, "scripts/python-packages.sh has not run: numpy, polars, pyarrow, mypy");
     };
     let package = package();
-    let run = Command::new(interpreter)
-        .args(["-B", "-m", "unittest", "discover", "--start-directory"])
-        .arg(Path::new(PYTHON).join("tests"))
-        // The interpreter looks here first: not at the package without its module.
-        .current_dir(&package)
-        .env("PYTHONPATH", &package)
-        .env("MYPY_CACHE_DIR", target().join("python/mypy"))
-        .status();
-    assert!(run.unwrap().success(), "python/tests failed: see above");
+    let tests = Path::new(PYTHON).join("tests");
+    let names = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("test_")).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} has no tests", tests.display());
+    let run = |file| {
+        Command::new(&interpreter)
+            .args(["-B", "-m", "unittest", "discover", "--start-directory"])
+            .arg(&tests)
+            .arg("--pattern")
+            .arg(file)
+            // The interpreter looks here first: not at the package without its module.
+            .current_dir(&package)
+            .env("PYTHONPATH", &package)
+            .env("MYPY_CACHE_DIR", target().join("python/mypy"))
+            .output()
+            .unwrap()
+    };
+    // A file at a time on each processor: most of them wait for one program after the other.
+    let next = Mutex::new(files.iter());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(file) = { next.lock().unwrap().next() } {
+                    let run = run(file);
+                    let said = String::from_utf8_lossy(&run.stderr);
+                    assert!(run.status.success(), "{}:\n{said}", file.display());
+                }
+            });
+        }
+    });
 }
