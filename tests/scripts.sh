@@ -350,8 +350,8 @@ printf '%s\n' 'version = 4' '[[package]]' 'name = "pagewalk"' 'version = "0.0.0"
 printf '%s\n' 'fn main() { println!("{:?}", std::env::args().nth(1)); }' >"$machine/repo/src/main.rs"
 rm "$machine/bin/cargo"
 cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo
-# With the host's compiler and linker, and where rustup keeps them.
-printf '%s\n' '#!/bin/bash' "export HOME='$HOME' PATH='$PATH'" "exec '$cargo' \"\$@\"" >"$machine/bin/cargo"
+# In this script's environment: there the host's compiler is found, wherever rustup keeps it.
+{ echo '#!/bin/bash'; export -p; printf 'exec %q "$@"\n' "$cargo"; } >"$machine/bin/cargo"
 chmod +x "$machine/bin/cargo"
 run "$machine/repo/pagewalk" doctor
 expect_code 0

@@ -12,7 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "crates/trace/tests/fixtures/small.pwt"
-HAS_ENGINE = shutil.which("valgrind") is not None
 
 
 class InFolder(unittest.TestCase):
@@ -30,6 +29,12 @@ class InFolder(unittest.TestCase):
 def python(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """Runs Python as these tests run, with the package where it is here."""
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def need_engine() -> None:
+    """Skips the test if programs cannot run under the engine here."""
+    if shutil.which("valgrind") is None:
+        skip("programs", "valgrind is not installed")
 
 
 def skip(need: str, why: str) -> None:

@@ -10,7 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from support import HAS_ENGINE, ROOT, TRACE, InFolder, python
+from support import ROOT, TRACE, InFolder, need_engine, python
 
 import pagewalk
 from pagewalk import _pagewalk
@@ -32,8 +32,8 @@ class Command(InFolder):
         ]:
             self.assertEqual(python("-m", "pagewalk", *words).returncode, code, words)
 
-    @unittest.skipUnless(HAS_ENGINE, "needs valgrind")
     def test_programs_get_the_signals_and_the_exit_code_that_the_binary_gives_them(self) -> None:
+        need_engine()
         done = python("-m", "pagewalk", "record", "-q", "-o", "t.pwt", "--", "/bin/sh", "-c", "grep Sig /proc/self/status; exit 7")
         self.assertEqual(done.returncode, 7, done.stderr)
         ignored = next(line for line in done.stdout.splitlines() if line.startswith("SigIgn"))
@@ -92,19 +92,25 @@ class Types(unittest.TestCase):
 
 
 class Examples(InFolder):
-    def test_examples_are_short_and_run(self) -> None:
+    def check(self, on_programs: bool, *words: str) -> None:
         for example in sorted((PYTHON / "examples").glob("*.py")):
-            if example.stem in ON_PROGRAMS and not HAS_ENGINE:
+            if (example.stem in ON_PROGRAMS) != on_programs:
                 continue
-            words = [] if example.stem in ON_PROGRAMS else [str(TRACE)]
             done = python(str(example), *words)
             self.assertEqual((done.returncode, done.stderr), (0, ""), example.name)
             self.assertTrue(done.stdout, example.name)
             code = [line for line in example.read_text().splitlines() if line and not line.startswith(("import", "from", '"""'))]
             self.assertLessEqual(len(code), 10, example.name)
 
-    @unittest.skipUnless(HAS_ENGINE, "needs valgrind")
+    def test_examples_on_a_trace_are_short_and_run(self) -> None:
+        self.check(False, str(TRACE))
+
+    def test_examples_on_programs_are_short_and_run(self) -> None:
+        need_engine()
+        self.check(True)
+
     def test_the_tutorial_runs_from_its_first_cell_to_its_last(self) -> None:
+        need_engine()
         notebook = json.loads((PYTHON / "tutorial.ipynb").read_text())
         names: dict[str, object] = {}
         for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):

@@ -8,15 +8,18 @@ import time
 import unittest
 from pathlib import Path
 
-from support import HAS_ENGINE, InFolder, python
+from support import InFolder, need_engine, python
 
 import pagewalk
 
 LONG = ["/bin/sh", "-c", "echo begun > begun; while :; do :; done"]
 
 
-@unittest.skipUnless(HAS_ENGINE, "needs valgrind")
 class Programs(InFolder):
+    def setUp(self) -> None:
+        need_engine()
+        super().setUp()
+
     def test_a_recording_has_a_trace_for_each_image_and_the_exit_code(self) -> None:
         recording = pagewalk.record(["/bin/sh", "-c", "/bin/true; exit 3"], "t.pwt")
         self.assertEqual(recording.status, 3)

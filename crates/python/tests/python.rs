@@ -2,13 +2,13 @@
 //! these tests were built.
 
 use pagewalk_skip::{Need, skip};
+use rayon::prelude::*;
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::thread;
 
 /// The package's folder.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python");
@@ -46,35 +46,30 @@ fn the_python_package_passes_its_tests() {
         return skip(Need::Python, "scripts/python-packages.sh has not run: numpy, polars, pyarrow, mypy");
     };
     let package = package();
-    let tests = Path::new(PYTHON).join("tests");
-    let names = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().file_name());
+    let names =
+        fs::read_dir(Path::new(PYTHON).join("tests")).unwrap().map(|entry| entry.unwrap().file_name());
     let mut files: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("test_")).collect();
     files.sort();
-    assert!(!files.is_empty(), "{} has no tests", tests.display());
-    let run = |file| {
-        Command::new(&interpreter)
-            .args(["-B", "-m", "unittest", "discover", "--start-directory"])
-            .arg(&tests)
-            .arg("--pattern")
-            .arg(file)
-            // The interpreter looks here first: not at the package without its module.
-            .current_dir(&package)
-            .env("PYTHONPATH", &package)
-            .env("MYPY_CACHE_DIR", target().join("python/mypy"))
-            .output()
-            .unwrap()
-    };
+    assert!(!files.is_empty(), "python/tests has no tests");
     // A file at a time on each processor: most of them wait for one program after the other.
-    let next = Mutex::new(files.iter());
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(file) = { next.lock().unwrap().next() } {
-                    let run = run(file);
-                    let said = String::from_utf8_lossy(&run.stderr);
-                    assert!(run.status.success(), "{}:\n{said}", file.display());
-                }
-            });
-        }
-    });
+    let failed: Vec<String> =
+        files.par_iter().filter_map(|file| failure(&interpreter, &package, file)).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Runs the tests of one file of `python/tests`; returns what they said if one failed.
+fn failure(interpreter: &Path, package: &Path, file: &OsStr) -> Option<String> {
+    let run = Command::new(interpreter)
+        .args(["-B", "-m", "unittest", "discover", "--start-directory"])
+        .arg(Path::new(PYTHON).join("tests"))
+        .arg("--pattern")
+        .arg(file)
+        // The interpreter looks here first: not at the package without its module.
+        .current_dir(package)
+        .env("PYTHONPATH", package)
+        .env("MYPY_CACHE_DIR", target().join("python/mypy"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    (!run.status.success()).then(|| format!("{}:\n{said}", file.display()))
 }

@@ -23,15 +23,15 @@ pub enum Need {
     Mount,
     /// A different root directory for a process.
     Root,
-    /// A process namespace of one's own.
+    /// Making process namespaces.
     Namespaces,
     /// Making control groups.
     ControlGroups,
     /// Landlock, by which a process restricts its own access to files.
     Landlock,
-    /// A kernel that knows what a test is about.
+    /// A kernel with the version and settings that a test expects.
     Kernel,
-    /// Lacking or forbidding what a test expects to be refused.
+    /// A refusal that a test expects: the host lacks or forbids what is asked for.
     Refusals,
     /// Programs that not every host has.
     Programs,

@@ -79,15 +79,13 @@ fn function_name(line: &str) -> Option<&str> {
 
 /// Checks that lines of Rust fit into [`COLUMNS_MAX`] columns.
 pub fn line_width(tree: &Tree, findings: &mut Vec<Finding>) {
-    for (path, text) in tree.files(|path| path.ends_with(".rs")) {
-        for (line, content) in numbered(text) {
-            let columns = content.chars().count();
-            if columns > COLUMNS_MAX {
-                let message = format!("{columns} columns; at most {COLUMNS_MAX}");
-                findings.push(Finding { path: path.to_owned(), line, rule: "line-width", message });
-            }
+    in_lines(tree, is_rust, |path, line, content| {
+        let columns = content.chars().count();
+        if columns > COLUMNS_MAX {
+            let message = format!("{columns} columns; at most {COLUMNS_MAX}");
+            findings.push(Finding { path: path.to_owned(), line, rule: "line-width", message });
         }
-    }
+    });
 }
 
 /// Checks that libraries do not print: only the binary writes to standard output and error.
@@ -114,46 +112,61 @@ pub fn library_unwrap(tree: &Tree, findings: &mut Vec<Finding>) {
     });
 }
 
-/// Checks that a test that its host cannot run says so by `skip`: `./test` lists those, and lets nobody overlook them.
+/// Checks that no test prints why it ends early: it calls `skip`, so that `./test` lists it.
 pub fn told_skip(tree: &Tree, findings: &mut Vec<Finding>) {
-    for (path, text) in tree.files(|path| path.ends_with(".rs")) {
-        for (line, content) in numbered(text) {
-            if content.contains(concat!("return ", "eprintln!(")) {
-                let message = "a test that ends early calls `pagewalk_skip::skip`".to_owned();
-                findings.push(Finding { path: path.to_owned(), line, rule: "told-skip", message });
-            }
+    in_lines(tree, is_rust, |path, line, content| {
+        if content.contains(concat!("return ", "eprintln!(")) {
+            let message = "a test that ends early calls `pagewalk_skip::skip`".to_owned();
+            findings.push(Finding { path: path.to_owned(), line, rule: "told-skip", message });
         }
-    }
+    });
 }
 
 /// Checks that no file contains paths of the machine on which it was written.
 pub fn machine_path(tree: &Tree, findings: &mut Vec<Finding>) {
-    for (path, text) in tree.files(|_| true) {
-        for (line, content) in numbered(text) {
+    in_lines(
+        tree,
+        |_| true,
+        |path, line, content| {
             if let Some(found) = MACHINE_PATHS.iter().find(|wanted| starts_a_path(content, wanted)) {
                 let message = format!("`{found}` is a path of one machine; use a relative path");
                 findings.push(Finding { path: path.to_owned(), line, rule: "machine-path", message });
             }
-        }
-    }
+        },
+    );
 }
 
 /// Checks that no marks of unfinished work are committed; open work belongs in an issue.
 pub fn unfinished(tree: &Tree, findings: &mut Vec<Finding>) {
     const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
-    for (path, text) in tree.files(|_| true) {
-        for (line, content) in numbered(text) {
+    in_lines(
+        tree,
+        |_| true,
+        |path, line, content| {
             if let Some(found) = MARKS.iter().find(|mark| has_word(content, mark)) {
                 let message = format!("`{found}`: do it, or open an issue");
                 findings.push(Finding { path: path.to_owned(), line, rule: "unfinished", message });
             }
-        }
-    }
+        },
+    );
+}
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
 }
 
 pub fn is_crate_source(path: &str) -> bool {
     let mut parts = path.split('/');
     path.ends_with(".rs") && parts.next() == Some("crates") && parts.nth(1) == Some("src")
+}
+
+/// Calls `visit` for each line of these files.
+fn in_lines(tree: &Tree, files: impl Fn(&str) -> bool, mut visit: impl FnMut(&str, usize, &str)) {
+    for (path, text) in tree.files(files) {
+        for (line, content) in numbered(text) {
+            visit(path, line, content);
+        }
+    }
 }
 
 /// Calls `visit` for each line of library code, without comments and tests.

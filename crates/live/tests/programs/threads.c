@@ -15,7 +15,7 @@
 static char memory[2][PAGES][PAGE];
 static volatile int misses = 1;
 
-/* Rests about as long as it misses: one processor suffices, however long the host takes for a miss. */
+/* Rests after each round: one processor then suffices for both threads and their agent. */
 static void *thrash(void *mine) {
     char(*pages)[PAGE] = mine;
     while (misses) {

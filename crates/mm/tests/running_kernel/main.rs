@@ -323,14 +323,17 @@ fn build(folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// What both tests need, if the host has it.
+fn ready(folder: &Path) -> Option<(LinuxSettings, PathBuf)> {
+    let settings = settings_here().inspect_err(|reason| skip(Need::Kernel, reason)).ok()?;
+    let binary = build(folder).inspect_err(|reason| skip(Need::Programs, reason)).ok()?;
+    Some((settings, binary))
+}
+
 #[test]
 fn huge_pages_are_as_the_running_kernel_makes_them() {
     let folder = tempfile::tempdir().expect("a folder for the program");
-    let ready = settings_here().and_then(|settings| Ok((settings, build(folder.path())?)));
-    let (settings, binary) = match ready {
-        Ok(ready) => ready,
-        Err(reason) => return skip(Need::Kernel, reason),
-    };
+    let Some((settings, binary)) = ready(folder.path()) else { return };
     let cases = cases(50).into();
     let mut programs = examples();
     programs.extend((1..=cases).map(random_program));
@@ -357,11 +360,7 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
 #[ignore = "waits for khugepaged, a minute or more"]
 fn khugepaged_collapses_what_the_running_kernels_does() {
     let folder = tempfile::tempdir().expect("a folder for the program");
-    let ready = settings_here().and_then(|settings| Ok((settings, build(folder.path())?)));
-    let (settings, binary) = match ready {
-        Ok(ready) => ready,
-        Err(reason) => return skip(Need::Kernel, reason),
-    };
+    let Some((settings, binary)) = ready(folder.path()) else { return };
     use Op::{Advise, Map, Scans, Touch, Unmap};
     let touched_first = |rest: &[Op]| {
         let start = [Map(0, 8 * BLOCK), Touch(1), Touch(2 * BLOCK + 7), Touch(3 * BLOCK), Touch(5 * BLOCK)];
