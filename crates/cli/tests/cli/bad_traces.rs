@@ -86,7 +86,7 @@ fn a_flipped_bit_anywhere_is_noticed() {
 /// A longer recording, of several chunks: what lies before the damage counts in full.
 #[test]
 fn the_whole_part_of_a_damaged_trace_is_simulated() {
-    let (place, program) = Place::with_program("random", &random_visits(5_000_000));
+    let (place, program) = Place::with_program("random", &random_visits(3_000_000));
     place.good(&["record", "-q", "-o", "whole.pwt", "--", &program]);
     let whole = place.read("whole.pwt");
     let all = metric(&place.good(&["simulate", "--json", "whole.pwt"]).json(), "instructions");

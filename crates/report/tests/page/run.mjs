@@ -20,9 +20,9 @@ for (const level of ["error", "warn", "assert"]) virtualConsole.on(level, (...to
 process.on("unhandledRejection", (error) => errors.push(`rejected: ${error?.stack ?? error}`));
 
 // A variable of the page's style is a pair of colours, light and dark, of which jsdom knows nothing.
-function channelsOf(window, variable) {
-  const pair = window.document.querySelector("style").textContent.match(new RegExp(`${variable}: light-dark\\(#(\\w+), #(\\w+)\\)`));
-  const theme = window.document.documentElement.dataset.theme ?? scheme;
+function channelsOf(variable) {
+  const pair = before.match(new RegExp(`${variable}: light-dark\\(#(\\w+), #(\\w+)\\)`));
+  const theme = document.documentElement.dataset.theme ?? scheme;
   return pair[theme === "dark" ? 2 : 1].match(/../g).map((digits) => parseInt(digits, 16));
 }
 
@@ -36,7 +36,7 @@ function complete(window) {
   const { HTMLElement, HTMLCanvasElement } = window;
   Object.defineProperty(HTMLElement.prototype, "clientWidth", { get: () => WIDTH });
   HTMLElement.prototype.scrollIntoView = () => {};
-  window.getComputedStyle = (element) => ({ color: `rgb(${channelsOf(window, element.style.color.slice("var(".length, -1)).join(", ")})` });
+  window.getComputedStyle = (element) => ({ color: `rgb(${channelsOf(element.style.color.slice("var(".length, -1)).join(", ")})` });
   const contexts = new WeakMap();
   HTMLCanvasElement.prototype.getContext = function () {
     if (!contexts.has(this)) contexts.set(this, createCanvas(this.width, this.height).getContext("2d"));
@@ -129,7 +129,7 @@ function look() {
   }
   for (const canvas of document.querySelectorAll("canvas")) {
     const { data } = canvasOf(canvas).getImageData(0, 0, canvas.width, canvas.height);
-    const empty = channelsOf(window, "--heat-0");
+    const empty = channelsOf("--heat-0");
     if (data.every((channel, index) => index % 4 === 3 || channel === empty[index % 4])) errors.push("a canvas has no cell");
   }
   for (const link of document.querySelectorAll("nav a:not([hidden])")) {

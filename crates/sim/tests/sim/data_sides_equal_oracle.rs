@@ -283,7 +283,7 @@ fn check(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(200), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(120), ..ProptestConfig::default() })]
 
     #[test]
     fn data_sides_count_what_the_slow_model_counts(seed in any::<u64>()) {

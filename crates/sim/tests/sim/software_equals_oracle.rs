@@ -156,7 +156,7 @@ fn check(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(120), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_class_equals_the_oracles(seed in any::<u64>()) {
