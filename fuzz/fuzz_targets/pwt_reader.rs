@@ -1,3 +1,4 @@
+//! Fuzzes `pwt_reader` of the harness.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| pagewalk_fuzz::pwt_reader(data));

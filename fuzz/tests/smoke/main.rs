@@ -1,17 +1,15 @@
 //! Runs the fuzz targets for a second each under plain `cargo test`, so that they cannot rot. The inputs are always the
 //! same; only how many fit a second depends on the machine.
 
-#[path = "../../../fuzz/src/lib.rs"]
-mod harness;
-#[path = "fuzz_smoke/mutator.rs"]
 mod mutator;
-#[path = "../../capture/src/samples/tests/writer.rs"]
+#[path = "../../../crates/capture/src/samples/tests/writer.rs"]
 mod perf_writer;
 
 use mutator::Mutator;
-use pagewalk::capture::LackeySource;
-use pagewalk::trace::{Analysis, Event, Source, pwt};
-use pagewalk::units::RefIndex;
+use pagewalk_capture::LackeySource;
+use pagewalk_fuzz as harness;
+use pagewalk_trace::{Analysis, Event, Source, pwt};
+use pagewalk_units::RefIndex;
 use std::time::{Duration, Instant};
 
 /// What Valgrind's Lackey writes, small.
@@ -60,7 +58,7 @@ fn structure_file() {
 
 /// The files of a library.
 fn library(name: &str) -> Vec<Vec<u8>> {
-    let folder = &format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+    let folder = &format!("{}/../{name}", env!("CARGO_MANIFEST_DIR"));
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect(folder).map(|entry| entry.expect(folder).path()).collect();
     paths.sort();
