@@ -215,6 +215,10 @@ void waiting_tell_spin(ThreadId thread, const Spin* spin);
 void limits_native(Bool is_followed);
 void limits_engine(void);
 
+/* A program may have fewer files open than loading an image needs: the soft limit is higher meanwhile. */
+void limits_before_load(void);
+void limits_after_load(void);
+
 /* The bytes of the next image's first stack. */
 ULong limits_stack_bytes(void);
 

@@ -268,7 +268,7 @@ static const HChar* joined(const HChar* option, const HChar* value)
 }
 
 /* The launcher's command for the engine's next image. */
-static const HChar** make_command(const Call* call, const Program* program, const HChar* name)
+static const HChar** make_command(const Call* call, const Program* program, Int fd, const HChar* name)
 {
    Word options = VG_(sizeXA)(VG_(args_for_valgrind));
    Word front = VG_(sizeXA)(program->front);
@@ -286,7 +286,7 @@ static const HChar** make_command(const Call* call, const Program* program, cons
       VG_(snprintf)(number, sizeof number, "%llu", limits_stack_bytes());
       made[used++] = joined(STACK_OPTION, number);
    }
-   VG_(snprintf)(number, sizeof number, "%d", program->fd);
+   VG_(snprintf)(number, sizeof number, "%d", fd);
    made[used++] = joined(IMAGE_FD_OPTION, number);
    made[used++] = joined(IMAGE_NAME_OPTION, name);
    made[used++] = joined(IMAGE_FIRST_OPTION, *(const HChar**)VG_(indexXA)(program->front, 0));
@@ -304,11 +304,15 @@ static const HChar** make_command(const Call* call, const Program* program, cons
 static Int follow(const Call* call, const Program* program, const HChar* name)
 {
    Signals kept;
-   const HChar** command = make_command(call, program, name);
+   /* Among the core's own, so that it takes none of the program's. */
+   Word fd = sys_call3(__NR_fcntl, program->fd, VKI_F_DUPFD, VG_(fd_hard_limit));
+   if (sys_failed(fd))
+      return (Int)-fd;
+   const HChar** command = make_command(call, program, (Int)fd, name);
    const HChar** environment = make_environment(call, True);
-   sys_call3(__NR_fcntl, program->fd, VKI_F_SETFD, 0);
    show_signals(call->thread, True, &kept);
    Word result = sys_call3(__NR_execve, (UWord)VG_(name_of_launcher), (UWord)command, (UWord)environment);
+   VG_(close)((Int)fd);
    hide_signals(&kept);
    return (Int)-result;
 }

@@ -103,6 +103,7 @@ static const HChar* find_first_image(const HChar* name)
 /* The core asks for the program's file. */
 const HChar* __wrap_vgPlain_find_executable(const HChar* name)
 {
+   limits_before_load();
    const HChar* given = take_option(IMAGE_FD_OPTION);
    if (given == NULL)
       return image_is_of_valgrind() ? __real_vgPlain_find_executable(name) : find_first_image(name);

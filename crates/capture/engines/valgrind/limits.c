@@ -30,6 +30,27 @@ static Limit stack_of_engine;   /* the kernel's, before limits_native() */
 
 static Limit of_engine;   /* the kernel's present limit; most 0: not known yet */
 static Limit shown;
+static ULong too_low;   /* the program's soft limit, if it has been raised to load an image; else 0 */
+
+/* The core's twelve, and what a program needs to start. */
+#define FILES_LEAST 32
+
+void limits_before_load(void)
+{
+   Limit limit;
+   if (sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, 0, (UWord)&limit, 0, 0)))
+      return;
+   Limit raised = { FILES_LEAST, limit.most };
+   if (limit.now < FILES_LEAST && limit.most >= FILES_LEAST
+       && !sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)&raised, 0, 0, 0)))
+      too_low = limit.now;
+}
+
+void limits_after_load(void)
+{
+   if (too_low != 0)
+      VG_(fd_soft_limit) = too_low;
+}
 
 static const Limit* shown_limit(void)
 {
@@ -38,7 +59,8 @@ static const Limit* shown_limit(void)
    if (sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, 0, (UWord)&of_engine, 0, 0)))
       of_engine = (Limit){ VG_(fd_hard_limit), VG_(fd_hard_limit) };
    /* The core adds its own to the soft limit, up to the hard one. */
-   ULong now = of_engine.now == of_engine.most ? of_engine.most : (ULong)VG_(fd_soft_limit);
+   Bool is_most = too_low == 0 && of_engine.now == of_engine.most;
+   ULong now = is_most ? of_engine.most : (ULong)VG_(fd_soft_limit);
    shown = (Limit){ now, of_engine.most };
    return &shown;
 }
@@ -121,9 +143,6 @@ void limits_engine(void)
    sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)&limit, 0, 0, 0);
    sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_STACK, (UWord)&stack, 0, 0, 0);
 }
-
-/* The core's twelve, and what a program needs to start. */
-#define FILES_LEAST 32
 
 Bool limits_are_too_low(void)
 {

@@ -93,6 +93,7 @@ static void announce(UInt origin)
 
 static void post_clo_init(void)
 {
+   limits_after_load();
    roots_hold();
    places_read();
    placement_start();
